@@ -6,8 +6,8 @@ This is how torch-free rooms refer to classes that need torch, and how people na
 from __future__ import annotations
 
 import importlib
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from penstock.core.errors import Refused
@@ -18,7 +18,7 @@ def load_object(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise Refused(f"'{path}' is not of the form module:Name")
-    here = os.getcwd()
+    here = str(Path.cwd())
     if here not in sys.path:  # a console script does not have the working directory on its path; `python -m` does
         sys.path.insert(0, here)
     try:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from penstock.core.clock import Clock
 from penstock.core.specs import Array, EnvironmentSpec, LanePosition
 
 ALL: slice = slice(None)
@@ -93,9 +94,59 @@ class Sink(Protocol):
 class Channel(Protocol):
     """One end of a pipe that carries whole messages."""
 
-    def send(self, message: Any) -> None: ...
+    def send(self, message: Any, descriptors: Sequence[int] = ()) -> None: ...
 
     def receive(self) -> Sequence[Any]:
         """All messages that are there, without waiting; raises EOFError once the other end is gone."""
 
     def fileno(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A worker has said something."""
+
+    worker: int
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A worker is confirmed dead: exit code, or minus the number of the signal."""
+
+    worker: int
+    code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Somebody asks the run to stop."""
+
+    signal: int
+
+
+Happening = Said | Ended | Interrupted
+
+
+class World(Protocol):
+    """What the supervisor acts upon: real processes, one process, or a simulation. The only place where it waits."""
+
+    clock: Clock
+
+    def open(self) -> None:
+        """Start what takes longest."""
+
+    def start_learner(self, worker: int) -> None: ...
+
+    def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None: ...
+
+    def send(self, worker: int, message: Any) -> None:
+        """Hand over a message; to a worker that is gone it is lost, and `Ended` will say so."""
+
+    def kill(self, worker: int) -> None: ...
+
+    def wait(self, timeout_s: float | None) -> list[Happening]:
+        """Wait until something happens or the time is over; what happened, in order of each worker."""
+
+    def close(self, grace_s: float) -> None:
+        """End every worker that is left: those that were told to stop get this long."""

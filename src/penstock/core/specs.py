@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -65,3 +67,26 @@ class LanePosition:
     episode: int
     step: int
     last_action: Any
+
+
+def to_plain(spec: EnvironmentSpec) -> dict[str, Any]:
+    """A spec as data that strict JSON can hold: infinite bounds are written as text."""
+    plain = asdict(spec)
+    for side in ("observation", "action"):
+        for bound in ("low", "high"):
+            if bound in plain[side]:
+                plain[side][bound] = [x if math.isfinite(x) else str(x) for x in map(float, plain[side][bound])]
+    return plain
+
+
+def from_plain(plain: Mapping[str, Any]) -> EnvironmentSpec:
+    """The spec that `to_plain` wrote."""
+    sides = {side: _space_of(plain[side]) for side in ("observation", "action")}
+    return EnvironmentSpec(**{**plain, **sides})
+
+
+def _space_of(plain: Mapping[str, Any]) -> BoxSpec | DiscreteSpec:
+    if "n" in plain:
+        return DiscreteSpec(int(plain["n"]), int(plain["start"]))
+    low, high = (tuple(map(float, plain[bound])) for bound in ("low", "high"))
+    return BoxSpec(tuple(plain["shape"]), str(plain["dtype"]), low, high)

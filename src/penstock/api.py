@@ -1,0 +1,100 @@
+"""The Python API behind `penstock.train` and `penstock.load`; the command line ends here too.
+
+It loads no torch: a run starts the processes that need it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from penstock.config.building import Built, assignments_of, build
+from penstock.config.files import config_digest, to_toml
+from penstock.core.errors import PenstockError, Refused
+from penstock.run.training import Outcome, Request
+from penstock.run.training import train as carry_out
+from penstock.workers.policy import Policy, load_policy
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run."""
+
+    run_dir: Path
+    summary: dict[str, Any]
+    exit_code: int = 0
+    model: Any = None
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The trained policy: `run.policy(observation, deterministic=True)`."""
+        return load_policy(self.run_dir, model=self.model)
+
+
+def train(
+    env: str | Callable[..., Any],
+    algo: str | None = None,
+    *,
+    steps: int | None = None,
+    seed: int | None = None,
+    schedule: str | None = None,
+    callback: Callable[[dict[str, Any]], Any] | None = None,
+    model: Any = None,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    init_from: str | Path | None = None,
+    quiet: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train a policy and return the finished run; raises the error that ended it, if one did.
+
+    `env` is an id, a class, or anything that makes an environment when it is called; what the calling script defines is
+    fine. `model` is "module:Class" or a torch module class. `callback` gets a plain record after every version and ends
+    the run by returning True. Any setting can be given by its leaf name (`n_envs=64`) or by section
+    (`learner={"learning_rate": 3e-4}`).
+    """
+    if init_from is not None and not Path(init_from).exists():
+        raise Refused(f"init_from {init_from} does not exist")
+    named = {"run.steps": steps, "run.seed": seed, "flow.schedule": schedule}
+    given = {key: value for key, value in named.items() if value is not None}
+    if isinstance(model, str):
+        given["model.custom"] = model
+    env_id = (
+        env if isinstance(env, str) else f"{getattr(env, '__module__', '?')}:{getattr(env, '__qualname__', type(env).__name__)}"
+    )
+    built = build(env_id, algo=algo, preset=preset, assignments=assignments_of({**settings, **given}))
+    request = request_of(
+        built,
+        out=None if out is None else Path(out),
+        init_from=None if init_from is None else Path(init_from),
+        environment=None if isinstance(env, str) else env,
+        model=None if isinstance(model, str) else model,
+        callback=callback,
+        quiet=quiet,
+        started_s=time.monotonic(),
+    )
+    outcome = carry_out(request)
+    if outcome.error is not None:
+        raise outcome.error
+    return finished(outcome, request.model)
+
+
+def request_of(built: Built, **extra: Any) -> Request:
+    """What a run needs to know of settings that it may not read itself."""
+    return Request(job=built.job, config_toml=to_toml(built.job), config_digest=config_digest(built.job), **extra)
+
+
+def finished(outcome: Outcome, model: Any = None) -> Run:
+    return Run(outcome.run_dir, outcome.summary, outcome.exit_code, model)
+
+
+def load(run_dir: str | Path, *, version: int | None = None, model: Any = None) -> Policy:
+    """The policy of a run, usable without training code."""
+    return load_policy(Path(run_dir), version=version, model=model)
+
+
+__all__: Sequence[str] = ("PenstockError", "Run", "load", "train")

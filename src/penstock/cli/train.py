@@ -1,0 +1,94 @@
+"""`penstock train`. Turns flags into one job, hands it to the run, prints how it ended. Knows nothing of training."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from penstock.api import request_of
+from penstock.cli.commands import Train
+from penstock.cli.parser import flag
+from penstock.cli.summary import as_json, as_text
+from penstock.config.building import Built, build, resumed
+from penstock.config.values import Assignment
+from penstock.core.errors import Refused
+from penstock.run.training import train
+
+
+def carry_out(command: Train) -> int:
+    """Train, and print the summary."""
+    built = built_from(command)
+    if not command.quiet:
+        for note in built.notes:
+            print(f"penstock: {note}", file=sys.stderr, flush=True)
+    request = request_of(
+        built,
+        out=None if command.out is None else Path(command.out),
+        init_from=None if command.init_from is None else Path(command.init_from),
+        quiet=command.quiet,
+        started_s=process_start_s(),
+    )
+    outcome = train(request)
+    report(outcome.summary, json=command.json, quiet=command.quiet)
+    if outcome.error is not None:
+        raise outcome.error
+    return outcome.exit_code
+
+
+def process_start_s() -> float:
+    """When this process began, on the monotonic clock: what the interpreter's start took counts."""
+    return time.monotonic() - (time.time() - psutil.Process().create_time())
+
+
+def report(summary: dict[str, Any], *, json: bool, quiet: bool) -> None:
+    """The summary in words on standard output, or as its last line in JSON with the words on standard error."""
+    if not quiet:
+        print(as_text(summary), file=sys.stderr if json else sys.stdout, flush=True)
+    if json:
+        print(as_json(summary), flush=True)
+
+
+def built_from(command: Train) -> Built:
+    """The job that these flags ask for; refuses what contradicts itself."""
+    if command.resume is not None:
+        _refuse_with_resume(command)
+        return resumed(Path(command.resume), assignments(command))
+    if command.env is None:
+        raise Refused("penstock train needs an environment, such as CartPole-v1, or --resume RUN")
+    return build(command.env, algo=command.algo, preset=command.preset, assignments=assignments(command))
+
+
+def assignments(command: Train) -> list[Assignment]:
+    """Every --set in order, then the flags that are short for a setting: the shorter form is the more deliberate one."""
+    found = [_split(text, "--set", "room.key=value") for text in command.set]
+    for text in command.env_arg:
+        argument = _split(text, "--env-arg", "key=value")
+        found.append(Assignment(f"envs.arguments.{argument.key}", argument.value, is_text=True))
+    if command.wrap:
+        found.append(Assignment("envs.wrappers", list(command.wrap)))
+    for entry in fields(command):
+        setting, value = entry.metadata.get("sets"), getattr(command, entry.name)
+        if setting is not None and value is not None:
+            found.append(Assignment(setting, value, is_text=True))
+    return found
+
+
+def _split(text: str, given_as: str, form: str) -> Assignment:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise Refused(f"{given_as} {text} is not of the form {form}")
+    return Assignment(key.strip(), value, is_text=True)
+
+
+def _refuse_with_resume(command: Train) -> None:
+    """A resumed run brings its own settings; what would fix them anew contradicts it."""
+    if command.env is not None:
+        raise Refused(f"--resume {command.resume} brings its own environment; leave out '{command.env}'")
+    for entry in fields(command):
+        if entry.name in ("algo", "preset", "out", "init_from") and getattr(command, entry.name) is not None:
+            raise Refused(f"--resume {command.resume} brings its own settings; leave out {flag(entry)}")

@@ -1,0 +1,111 @@
+"""One plain environment in NEXT_STEP form, writing its row of a block.
+
+Owns the resets: global lane l's episode e starts from the seed (seed, l, e), whoever hosts it. Knows neither which
+process or thread it lives in nor the other lanes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from penstock.core.errors import EnvironmentFault
+from penstock.core.seeds import episode_seed
+from penstock.core.specs import DiscreteSpec, EnvironmentSpec
+from penstock.envs.faults import environment_fault
+from penstock.envs.quiet import quiet
+from penstock.envs.rows import Rows, all_finite, fitted
+
+
+class Lane:
+    """Made on `start`; afterwards `step` takes the action in its row and leaves the outcome there."""
+
+    def __init__(self, maker: Callable[[], Any], spec: EnvironmentSpec, rows: Rows, row: int, *, lane: int, seed: int) -> None:
+        self._maker, self._spec, self._rows, self._row = maker, spec, rows, row
+        self._lane, self._seed = lane, seed
+        self._environment: Any = None
+        self._ended = False
+        self._discrete = isinstance(spec.action, DiscreteSpec)
+        self._action_dtype = np.dtype(spec.action.dtype)
+        self._shape, self._dtype = spec.observation.shape, np.dtype(spec.observation.dtype)
+        self._takes_arrays = not isinstance(spec.observation, DiscreteSpec)
+
+    def start(self) -> None:
+        """Begin episode 0, making the environment first if need be."""
+        with quiet():
+            if self._environment is None:
+                self._make()
+            self._begin_episode(0)
+        self._clear_row(valid=True)
+
+    def step(self) -> None:
+        """One step with the row's action; the step after an episode's end begins the next one instead."""
+        rows, row = self._rows, self._row
+        if self._ended:
+            self._begin_episode(int(rows.episode[row]) + 1)
+            self._clear_row(valid=False)
+            return
+        rows.step[row] += 1
+        try:
+            observation, reward, terminated, truncated, _ = self._environment.step(self._action())
+            self._write(observation)
+            reward = float(reward)
+            if not math.isfinite(reward):
+                raise ValueError(f"reward is {reward}")
+            rows.reward[row] = reward
+            rows.terminated[row] = terminated
+            rows.truncated[row] = truncated
+        except Exception as error:
+            raise self._fault("step", error) from error
+        rows.valid[row] = True
+        self._ended = bool(terminated or truncated)
+
+    def check(self) -> None:
+        """Raise if the row's observation is not made of numbers."""
+        if not all_finite(np.asarray(self._rows.observation[self._row])):
+            raise self._fault("step" if self._rows.step[self._row] else "reset", "observation is NaN or infinite")
+
+    def close(self) -> None:
+        environment, self._environment = self._environment, None
+        if environment is not None:
+            with contextlib.suppress(Exception):  # its work is done; how it tidies up decides nothing
+                environment.close()
+
+    def _make(self) -> None:
+        try:
+            self._environment = self._maker()
+        except Exception as error:
+            raise self._fault("making", error) from error
+        self._action_dtype = np.dtype(self._environment.action_space.dtype)
+
+    def _begin_episode(self, episode: int) -> None:
+        self._rows.episode[self._row], self._rows.step[self._row] = episode, 0
+        try:
+            observation, _ = self._environment.reset(seed=episode_seed(self._seed, self._lane, episode))
+            self._write(observation)
+        except Exception as error:
+            raise self._fault("reset", error) from error
+        self._ended = False
+
+    def _clear_row(self, *, valid: bool) -> None:
+        rows, row = self._rows, self._row
+        rows.reward[row], rows.terminated[row], rows.truncated[row], rows.valid[row] = 0.0, False, False, valid
+
+    def _action(self) -> Any:
+        """An environment may keep what it is given, so it gets a copy of its own."""
+        action = self._rows.action[self._row]
+        return int(action) if self._discrete else action.astype(self._action_dtype)
+
+    def _write(self, observation: Any) -> None:
+        plain = self._takes_arrays and type(observation) is np.ndarray
+        if not (plain and observation.shape == self._shape and observation.dtype == self._dtype):
+            observation = fitted(observation, self._spec.observation)
+        self._rows.observation[self._row] = observation
+
+    def _fault(self, doing: str, cause: str | Exception) -> EnvironmentFault:
+        position = self._rows.position(self._row, lane=self._lane, seed=self._seed)
+        return environment_fault(self._spec.id, doing, cause, position)

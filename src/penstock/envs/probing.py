@@ -1,0 +1,132 @@
+"""Looks at one environment before anything is started: what it is, whether it works, how long a step takes.
+
+What it finds wrong is refused in one line. Knows no block, no lane and no process.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.errors import PenstockError, Refused
+from penstock.core.seeds import Purpose, derived_seed
+from penstock.core.specs import EnvironmentSpec
+from penstock.envs.making import EnvironmentMaker
+from penstock.envs.quiet import quiet
+from penstock.envs.refusals import one_line, traceback_of
+from penstock.envs.rows import all_finite, fitted
+from penstock.envs.settings import EnvSettings
+
+_STEPS = 20
+_BUDGET_S = 0.1
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is known of an environment before the run starts."""
+
+    spec: EnvironmentSpec
+    vector: bool
+    """Whether it has a vectorised form that can be used as it is asked for."""
+    step_s: float
+    """Median seconds a step of one instance takes."""
+
+
+def probe(maker: EnvironmentMaker, settings: EnvSettings) -> Probe:
+    """Make one, check it, step it a little, close it."""
+    from penstock.envs.spaces import spec_of
+
+    with quiet():
+        environment = maker()
+        _check_kind(environment, maker.name)
+        try:
+            spec = spec_of(environment, maker.name)
+            step_s = _median_step_s(environment, spec)
+        finally:
+            environment.close()
+        wanted = settings.parallel in ("auto", "vector")
+        return Probe(spec, wanted and _vector_works(maker, spec), step_s)
+
+
+def _check_kind(environment: Any, name: str) -> None:
+    import gymnasium
+
+    if isinstance(environment, gymnasium.vector.VectorEnv):
+        raise Refused(f"environment '{name}' is vectorised already; name the single one, Penstock makes the lanes")
+    if not isinstance(environment, gymnasium.Env):
+        made = f"{type(environment).__module__}.{type(environment).__qualname__}"
+        raise Refused(f"environment '{name}' is a {made}, not a gymnasium.Env; derive it from gymnasium.Env")
+    culprit = _what_resets(environment)
+    if culprit is not None:
+        raise Refused(f"environment '{name}' resets itself ({type(culprit).__name__}); remove that, Penstock resets it")
+
+
+def _what_resets(environment: Any) -> Any:
+    """The layer that starts episodes by itself: Gymnasium's wrapper, or an environment that says so in its metadata."""
+    import gymnasium
+
+    disabled = gymnasium.vector.AutoresetMode.DISABLED
+    declared = (environment.unwrapped.metadata or {}).get("autoreset_mode", disabled)
+    if declared not in (disabled, disabled.value):
+        return environment.unwrapped
+    layer = environment
+    while isinstance(layer, gymnasium.Wrapper):
+        if isinstance(layer, gymnasium.wrappers.Autoreset):
+            return layer
+        layer = layer.env
+    return None
+
+
+def _median_step_s(environment: Any, spec: EnvironmentSpec) -> float:
+    """At least one step, at most a moment's worth of them."""
+    seed = derived_seed(0, Purpose.PROBE)
+    environment.action_space.seed(seed)
+    doing = "reset"
+    took: list[float] = []
+    try:
+        _check_observation(environment.reset(seed=seed)[0], spec)
+        deadline = time.monotonic() + _BUDGET_S
+        while len(took) < _STEPS and (not took or time.monotonic() < deadline):
+            doing, action = "step", environment.action_space.sample()
+            started = time.perf_counter()
+            observation, reward, terminated, truncated, _ = environment.step(action)
+            took.append(time.perf_counter() - started)
+            _check_observation(observation, spec)
+            float(reward)
+            if terminated or truncated:
+                doing = "reset"
+                environment.reset()
+    except PenstockError:
+        raise
+    except Exception as error:
+        cause = f"environment '{spec.id}' fails in {doing}: {one_line(error)}"
+        raise Refused(cause, details=traceback_of(error)) from error
+    return statistics.median(took)
+
+
+def _check_observation(observation: Any, spec: EnvironmentSpec) -> None:
+    if not all_finite(fitted(observation, spec.observation)):
+        raise ValueError("observation is NaN or infinite")
+
+
+def _vector_works(maker: EnvironmentMaker, spec: EnvironmentSpec) -> bool:
+    """A vectorised form counts if it takes the same arguments, has the same spaces and can be brought to NEXT_STEP."""
+    if not maker.vector_entry_point():
+        return False
+    from penstock.envs.spaces import action_spec, observation_spec
+    from penstock.envs.vector import can_be_next_step
+
+    try:
+        environment = maker.vector(2)
+    except Refused:
+        return False
+    try:
+        same_observation = observation_spec(environment.single_observation_space, spec.id) == spec.observation
+        same_action = action_spec(environment.single_action_space, spec.id) == spec.action
+        return same_observation and same_action and can_be_next_step(environment)
+    except Refused:
+        return False
+    finally:
+        environment.close()

@@ -1,0 +1,202 @@
+"""A block over an environment's own vectorised form, brought to NEXT_STEP from any of Gymnasium's autoreset modes.
+
+Knows Gymnasium's three modes. This is the hot path: while no episode ends, a step is one call and a handful of whole-
+array operations.
+
+    NEXT_STEP   is the form wanted: the environment resets a lane in the step after its end.
+    SAME_STEP   has reset it already and keeps the final observation in info["final_obs"].
+    DISABLED    leaves it ended until a reset with options={"reset_mask": mask}.
+
+In the last two a step cannot leave a lane out. On its reset step such a lane is therefore stepped along with the others,
+for nothing, and then put at the start of its episode by a masked reset with that episode's own seed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+
+from penstock.core.errors import EnvironmentFault
+from penstock.core.protocols import ALL, Lanes
+from penstock.core.seeds import Purpose, derived_seed, episode_seed
+from penstock.core.specs import Array, DiscreteSpec, EnvironmentSpec, LanePosition
+from penstock.envs.faults import environment_fault
+from penstock.envs.quiet import quiet
+from penstock.envs.rows import all_finite, allocate_rows, fitted
+from penstock.envs.serial import NO_LANES
+
+
+class VectorBlock:
+    """All lanes step as one, in `receive`; a vector environment cannot step some of its lanes."""
+
+    def __init__(self, environment: VectorEnv[Any, Any, Any], spec: EnvironmentSpec, *, block: int, seed: int) -> None:
+        self.spec, self.num_lanes = spec, environment.num_envs
+        self._environment, self._seed = environment, seed
+        self._mode = autoreset_mode(environment)
+        self._first_lane, self._block_seed = block * self.num_lanes, derived_seed(seed, Purpose.BLOCK_RESET, block)
+        rows = allocate_rows(spec, self.num_lanes)
+        self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
+        self.terminated, self.truncated = rows.terminated, rows.truncated
+        self._action, self._action_dtype = rows.action, environment.action_space.dtype or rows.action.dtype
+        self._episode, self._first_step = rows.episode, rows.step
+        self._copies_plainly = not isinstance(spec.observation, DiscreteSpec)
+        self._ended = np.zeros(self.num_lanes, np.bool_)
+        self._any_ended, self._all_valid, self._sent = False, True, False
+        self._steps = 0  # since reset; a lane counts its own from `_first_step`
+
+    def reset(self) -> None:
+        self._any_ended, self._all_valid, self._sent, self._steps = False, True, False, 0
+        self._episode[:], self._first_step[:] = 0, 0
+        self.reward[:], self.terminated[:], self.truncated[:], self.valid[:] = 0.0, False, False, True
+        try:
+            with quiet():
+                observation, _ = self._environment.reset(seed=self._first_seed())
+            self._write(observation)
+        except EnvironmentFault:
+            raise
+        except Exception as error:
+            raise self._fault("reset", error) from error
+
+    def send(self, lanes: Lanes, actions: Array) -> None:
+        if len(actions[lanes]) != self.num_lanes:
+            raise ValueError("a vector block steps all of its lanes together")
+        self._action = actions.astype(self._action_dtype)  # always a copy: the environment may keep it
+        self._sent = True
+
+    def receive(self, timeout_s: float | None = None) -> Lanes:  # noqa: ARG002 there is nothing to wait for
+        if not self._sent:
+            return NO_LANES
+        self._sent = False
+        self._steps += 1
+        resetting = self._any_ended
+        if resetting:
+            self._begin_episodes()
+        elif not self._all_valid:
+            self.valid[:], self._all_valid = True, True
+        try:
+            self._step(resetting=resetting)
+        except EnvironmentFault:
+            raise
+        except Exception as error:
+            raise self._fault("step", error) from error
+        return ALL
+
+    def fileno(self) -> int:
+        return -1
+
+    def position(self, lane: int) -> LanePosition:
+        """In NEXT_STEP mode the seed is the block's: its lanes draw from one generator."""
+        episode, step = int(self._episode[lane]), int(self._steps - self._first_step[lane])
+        own_seed = episode_seed(self._seed, self._first_lane + lane, episode)
+        seed = self._block_seed if self._mode is AutoresetMode.NEXT_STEP else own_seed
+        return LanePosition(self._first_lane + lane, seed, episode, step, self._action[lane].tolist() if step else None)
+
+    def close(self) -> None:
+        self._environment.close()
+
+    def _step(self, *, resetting: bool) -> None:
+        if resetting and self._mode is not AutoresetMode.NEXT_STEP:
+            outcome = self._step_with_masked_reset()
+        else:
+            outcome = self._environment.step(self._action)
+        observation, self.reward[...], self.terminated[...], self.truncated[...], info = outcome
+        if resetting:
+            self._clear_reset_rows()
+        np.logical_or(self.terminated, self.truncated, out=self._ended)
+        self._any_ended = bool(self._ended.any())
+        if self._any_ended and self._mode is AutoresetMode.SAME_STEP:
+            observation = self._with_final_rows(observation, info)
+        self._write(observation)
+        if not all_finite(self.reward):
+            raise self._fault("step", "reward is NaN or infinite", _first(~np.isfinite(self.reward)))
+
+    def _begin_episodes(self) -> None:
+        self._episode[self._ended] += 1
+        self._first_step[self._ended] = self._steps
+        np.logical_not(self._ended, out=self.valid)
+        self._all_valid = False
+
+    def _clear_reset_rows(self) -> None:
+        """Whatever the environment said of a reset step, or of one that was taken for nothing, is no part of the data."""
+        resets = ~self.valid
+        self.reward[resets], self.terminated[resets], self.truncated[resets] = 0.0, False, False
+
+    def _step_with_masked_reset(self) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        if self._mode is AutoresetMode.DISABLED:
+            self._masked_reset()  # an ended lane may refuse to be stepped along
+        observation, reward, terminated, truncated, info = self._environment.step(self._action)
+        observation, first = np.array(observation), self._masked_reset()
+        observation[~self.valid] = first[~self.valid]
+        return observation, reward, terminated, truncated, info
+
+    def _masked_reset(self) -> Array:
+        begins = ~self.valid
+        lanes, episodes = range(self._first_lane, self._first_lane + self.num_lanes), self._episode.tolist()
+        seeds = [
+            episode_seed(self._seed, lane, episode) if begun else None
+            for lane, episode, begun in zip(lanes, episodes, begins.tolist(), strict=True)
+        ]
+        return reset_lanes(self._environment, begins, seeds)
+
+    def _with_final_rows(self, observation: Array, info: dict[str, Any]) -> Array:
+        final = info["final_obs"] if "final_obs" in info else info["final_observation"]
+        observation = np.array(observation)
+        for row in np.flatnonzero(self._ended):
+            observation[row] = final[row]
+        return observation
+
+    def _write(self, observation: Any) -> None:
+        plain = self._copies_plainly and type(observation) is np.ndarray
+        if not (plain and observation.shape == self.observation.shape and observation.dtype == self.observation.dtype):
+            observation = fitted(observation, self.spec.observation, lanes=(self.num_lanes,))
+        self.observation[...] = observation
+        if not all_finite(self.observation):
+            flat = self.observation.reshape(self.num_lanes, -1)
+            bad = _first(~np.isfinite(flat).all(axis=1))
+            raise self._fault("step" if self._steps else "reset", "observation is NaN or infinite", bad)
+
+    def _first_seed(self) -> Any:
+        if self._mode is AutoresetMode.NEXT_STEP:
+            return self._block_seed
+        return [episode_seed(self._seed, self._first_lane + lane, 0) for lane in range(self.num_lanes)]
+
+    def _fault(self, doing: str, cause: str | Exception, row: int | None = None) -> EnvironmentFault:
+        """Without a row any lane of the block may be to blame."""
+        lanes = "" if row is not None else f"lanes {self._first_lane} to {self._first_lane + self.num_lanes - 1}"
+        return environment_fault(self.spec.id, doing, cause, self.position(row or 0), lanes=lanes)
+
+
+def reset_lanes(environment: VectorEnv[Any, Any, Any], which: Array, seeds: list[int | None]) -> Array:
+    """Reset some lanes, each from its own seed; Gymnasium's options carry the mask."""
+    reset: Any = (
+        environment.reset
+    )  # its declared type admits one seed only; SyncVectorEnv, AsyncVectorEnv and ALE take one a lane
+    observation, _ = reset(seed=seeds, options={"reset_mask": which})
+    return np.asarray(observation)
+
+
+def autoreset_mode(environment: VectorEnv[Any, Any, Any]) -> AutoresetMode:
+    """The mode the environment declares; one that declares none does what Gymnasium's own do by default."""
+    declared = environment.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+    return declared if isinstance(declared, AutoresetMode) else AutoresetMode(declared)
+
+
+def can_be_next_step(environment: VectorEnv[Any, Any, Any]) -> bool:
+    """Whether this (fresh) environment can be brought to NEXT_STEP: needs masked resets unless it is of that form."""
+    if autoreset_mode(environment) is AutoresetMode.NEXT_STEP:
+        return True
+    only_first = np.arange(environment.num_envs) == 0
+    try:
+        reset_lanes(environment, ~only_first | only_first, list(range(environment.num_envs)))
+        environment.action_space.seed(0)
+        stepped = np.array(environment.step(environment.action_space.sample())[0])
+        after = reset_lanes(environment, only_first, [0] + [None] * (environment.num_envs - 1))
+    except Exception:  # any complaint means the same: it does not know masks or seeds of single lanes
+        return False
+    return bool(np.array_equal(stepped[1:], after[1:]))
+
+
+def _first(rows: Any) -> int:
+    return int(np.argmax(rows))

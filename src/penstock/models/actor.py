@@ -1,0 +1,30 @@
+"""Which actor a policy gets. Loads torch only where the choice needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from penstock.core.errors import Refused
+from penstock.core.loading import load_object
+from penstock.core.protocols import Actor
+from penstock.core.specs import EnvironmentSpec
+from penstock.models.numpy_actor import NumpyActor
+from penstock.models.settings import ModelSettings
+
+Backend = Literal["auto", "numpy", "torch"]
+
+
+def build_actor(spec: EnvironmentSpec, settings: ModelSettings, backend: Backend = "auto", custom: Any = None) -> Actor:
+    """An actor without weights yet; `auto` is NumPy for the built-in policy and torch for a person's own module.
+
+    `custom` is a module class handed over as itself; it goes before `settings.custom`, its name.
+    """
+    built_in = custom is None and settings.custom is None
+    if backend == "numpy" and not built_in:
+        raise Refused("compute.backend numpy runs the built-in policy only; a model of your own needs torch or auto")
+    if backend == "numpy" or (backend == "auto" and built_in):
+        return NumpyActor(spec, settings)
+    policy = load_object("penstock.models.policy:build_policy")(spec, settings, 0, custom)
+    torch_actor: Callable[..., Actor] = load_object("penstock.models.torch_actor:TorchActor")
+    return torch_actor(spec, settings, policy)

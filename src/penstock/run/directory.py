@@ -1,0 +1,89 @@
+"""What a run leaves on disk, and the promise that nothing else is ever written elsewhere.
+
+config.toml      complete and loadable          journal.jsonl   what started, died, was cut; each version's digest
+metrics.jsonl    a record for every version     summary.json    strict JSON, written at the end
+events/          TensorBoard                    checkpoints/    see checkpoint/files.py
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from penstock.core.errors import Refused
+
+
+def default_directory(env_id: str, algo: str, seed: int) -> Path:
+    """`runs/<env>-<algo>-s<seed>-<time>`."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", env_id)
+    return Path("runs") / f"{name}-{algo}-s{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+class RunDirectory:
+    """A directory that this run alone writes to."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path | None, *, env_id: str, algo: str, seed: int) -> RunDirectory:
+        """Make it; an existing one must be empty, so that no run ever writes over another."""
+        chosen = path or _unused(default_directory(env_id, algo, seed))
+        try:
+            if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+                raise Refused(f"--out {chosen} exists and is not empty; name another directory or use --resume {chosen}")
+            chosen.mkdir(parents=True, exist_ok=True)
+            if not os.access(chosen, os.W_OK | os.X_OK):
+                raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
+        except OSError as error:
+            raise Refused(f"cannot make {chosen}: {error.strerror}; name another directory with --out") from error
+        return cls(chosen)
+
+    def remove_if_empty(self) -> None:
+        """Leave nothing behind where nothing was started."""
+        if self.path.is_dir() and not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write a small file whole or not at all."""
+        aside = self.path / f".{name}.writing"
+        aside.write_text(text, encoding="utf-8")
+        aside.rename(self.path / name)
+
+
+def _unused(path: Path) -> Path:
+    """Two runs that start in the same second get two names."""
+    candidate, count = path, 1
+    while candidate.exists():
+        count += 1
+        candidate = path.with_name(f"{path.name}-{count}")
+    return candidate
+
+
+class Journal:
+    """Append-only story of a run, a line an event. `story` is what a failure report prints."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("ab", buffering=1 << 16)
+        self._encode = msgspec.json.Encoder().encode
+        self._start = time.time()
+
+    def write(self, event: str, **facts: Any) -> None:
+        """Add an event."""
+        record = {"event": event, "time": round(time.time(), 6), **facts}
+        self._file.write(self._encode(record) + b"\n")
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()

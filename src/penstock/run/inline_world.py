@@ -1,0 +1,108 @@
+"""Everything in one process, for debugging and for what is too small to share out: `--workers 0`.
+
+The same supervisor, law, sampler and learner; only who runs next is decided here instead of by the operating system.
+Components that need torch are reached by name, so that importing this file loads nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from penstock.core.clock import SystemClock
+from penstock.core.loading import load_object
+from penstock.core.protocols import Happening, Interrupted, Said
+from penstock.run.wiring import Wiring
+from penstock.store.slots import Slots
+from penstock.transport.channel import LocalChannel
+from penstock.transport.messages import Ready
+from penstock.workers.faults import fault_of
+
+
+class InlineWorld:
+    """Each worker is an object with a queue; `wait` lets them take turns until one has something to say."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self.clock = SystemClock()
+        self._wiring = wiring
+        self._slots: Slots | None = None
+        self._learner: Any = None
+        self._ready: Ready | None = None
+        self._channels: dict[int, LocalChannel] = {}  # this side's ends
+        self._far_ends: dict[int, LocalChannel] = {}  # the workers' ends
+        self._turns: dict[int, Callable[[], None]] = {}
+        self._closing: list[Callable[[], None]] = []
+        self._signals: list[int] = []
+        self._old_handlers: dict[int, Any] = {}
+
+    def open(self) -> None:
+        self._slots = self._wiring.create_slots()
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._old_handlers[number] = signal.signal(number, self._on_signal)
+
+    def start_learner(self, worker: int) -> None:
+        theirs = self._open_channel(worker)
+        open_learner = load_object("penstock.workers.process:open_inline_learner")
+
+        def start() -> None:
+            self._learner = open_learner(self._wiring.learner_plan(worker), self._slots, theirs)
+            self._turns[worker] = self._learner.take_turn
+
+        self._turns[worker] = start
+
+    def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None:
+        theirs = self._open_channel(worker)
+        assert self._ready is not None
+        plan = self._wiring.sampler_plan(worker, index, blocks, self._ready)
+        open_sampler = load_object("penstock.workers.process:open_inline_sampler")
+
+        def start() -> None:
+            sampler = open_sampler(plan, self._slots, self._learner.board, theirs)
+            self._closing.append(sampler.close)
+            self._turns[worker] = sampler.take_turn
+
+        self._turns[worker] = start
+
+    def send(self, worker: int, message: Any) -> None:
+        if worker in self._channels:
+            self._channels[worker].send(message)
+
+    def kill(self, worker: int) -> None:
+        """There is nobody to kill: whatever runs here runs to its end."""
+
+    def wait(self, timeout_s: float | None) -> list[Happening]:
+        """One turn of everybody, and what came of it."""
+        del timeout_s  # somebody always has work; who has not returns at once
+        happened: list[Happening] = []
+        for worker, turn in list(self._turns.items()):
+            try:
+                turn()
+            except Exception as error:
+                del self._turns[worker]
+                self._far_ends[worker].send(fault_of(error))
+            said = self._channels[worker].receive()
+            self._ready = next((m for m in said if isinstance(m, Ready)), self._ready)
+            happened += [Said(worker, message) for message in said]
+        happened += [Interrupted(number) for number in self._signals]
+        self._signals.clear()
+        return happened
+
+    def close(self, grace_s: float) -> None:
+        del grace_s
+        for close in self._closing:
+            close()
+        for number, handler in self._old_handlers.items():
+            signal.signal(number, handler)
+
+    def _open_channel(self, worker: int) -> LocalChannel:
+        ours, theirs = LocalChannel.pair()
+        self._channels[worker], self._far_ends[worker] = ours, theirs
+        return theirs
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._signals.append(number)

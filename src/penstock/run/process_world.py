@@ -1,0 +1,162 @@
+"""The world of real processes: a fork server, a channel to each worker, signals. The supervisor's only place to wait."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any
+
+from penstock.core.clock import SystemClock
+from penstock.core.errors import RunFailed
+from penstock.core.protocols import Ended, Happening, Interrupted, Said
+from penstock.run.wiring import Wiring
+from penstock.store.slots import Slots
+from penstock.transport.channel import SocketChannel
+from penstock.transport.messages import Ready, Stop
+from penstock.workers.forkserver import Exited, ForkServer, Launched, Preloaded
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class ProcessWorld:
+    """Processes by incarnation. A worker that is gone is reported once all that it said has been heard."""
+
+    def __init__(self, wiring: Wiring, server: ForkServer) -> None:
+        self.clock = SystemClock()
+        self._wiring, self._server = wiring, server
+        self._channels: dict[int, SocketChannel] = {}
+        self._exited: dict[int, int] = {}
+        self._slots: Slots | None = None
+        self._board: Ready | None = None
+        self._board_fd = -1
+        self._selector = selectors.DefaultSelector()
+        self._signals: list[int] = []
+        self._old_handlers: dict[int, Any] = {}
+        self._woken, self._wakeup = os.pipe()
+
+    def open(self) -> None:
+        """Make the slots, listen for signals, wait until torch is loaded."""
+        self._slots = self._wiring.create_slots()
+        self._listen_for_signals()
+        self._selector.register(self._server, selectors.EVENT_READ, "server")
+        while not (loaded := [r for r in self._wait_for_server() if isinstance(r, Preloaded)]):
+            if self._signals:
+                raise KeyboardInterrupt
+        if loaded[0].error is not None:
+            raise RunFailed(f"workers cannot be started: {loaded[0].error}; run `penstock doctor`")
+
+    def start_learner(self, worker: int) -> None:
+        assert self._slots is not None
+        self._launch(worker, "penstock-learner", self._wiring.learner_plan(worker), [self._slots.arena.fd])
+
+    def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None:
+        assert self._slots is not None
+        assert self._board is not None
+        plan = self._wiring.sampler_plan(worker, index, blocks, self._board)
+        self._launch(worker, f"penstock-smp-{index}", plan, [self._slots.arena.fd, self._board_fd])
+
+    def send(self, worker: int, message: Any) -> None:
+        channel = self._channels.get(worker)
+        if channel is None:
+            return
+        try:
+            channel.send(message)
+        except ConnectionError:
+            self._hang_up(worker)  # it died; the server will say how
+
+    def kill(self, worker: int) -> None:
+        self._server.kill(worker)
+
+    def wait(self, timeout_s: float | None) -> list[Happening]:
+        """What happened, each worker's words before its end."""
+        happened: list[Happening] = []
+        for key, _ in self._selector.select(timeout_s):
+            if key.data == "server":
+                self._hear_server()
+            elif key.data == "signal":
+                os.read(self._woken, 64)
+            else:
+                happened += self._hear(key.data)
+        happened += [Interrupted(number) for number in self._signals]
+        self._signals.clear()
+        return happened + self._ended()
+
+    def close(self, grace_s: float) -> None:
+        """Tell everybody to stop, give them until the grace is over, then end what is left with the server."""
+        for worker in list(self._channels):
+            self.send(worker, Stop())
+        deadline = time.monotonic() + grace_s
+        while self._channels.keys() - self._exited.keys() and (left_s := deadline - time.monotonic()) > 0:
+            self.wait(left_s)
+        self._server.close()
+        self._selector.close()
+        for worker in list(self._channels):
+            self._channels.pop(worker).close()
+        for fd in (self._woken, self._wakeup, self._board_fd):
+            if fd >= 0:
+                os.close(fd)
+        if self._slots is not None:
+            self._slots.arena.close()
+        self._stop_listening_for_signals()
+
+    # ---------------------------------------------------------------- workers
+
+    def _launch(self, worker: int, title: str, plan: object, descriptors: list[int]) -> None:
+        channel, theirs = SocketChannel.pair()
+        self._server.launch(worker, title, plan, [theirs.fileno(), *descriptors])
+        theirs.close()
+        self._channels[worker] = channel
+        self._selector.register(channel, selectors.EVENT_READ, worker)
+
+    def _hear(self, worker: int) -> list[Happening]:
+        channel = self._channels[worker]
+        try:
+            heard = channel.receive()
+        except EOFError:
+            self._hang_up(worker)
+            return []
+        for message in heard:
+            if isinstance(message, Ready):
+                self._board, self._board_fd = message, channel.descriptors.pop()
+        return [Said(worker, message) for message in heard]
+
+    def _hang_up(self, worker: int) -> None:
+        channel = self._channels.pop(worker)
+        self._selector.unregister(channel)
+        channel.close()
+
+    def _ended(self) -> list[Happening]:
+        """Workers that are dead and whose last words have been heard."""
+        gone = [worker for worker in self._exited if worker not in self._channels]
+        return [Ended(worker, self._exited.pop(worker)) for worker in gone]
+
+    # ---------------------------------------------------------------- server and signals
+
+    def _wait_for_server(self) -> list[Preloaded | Launched | Exited]:
+        self._selector.select()
+        return self._server.receive()
+
+    def _hear_server(self) -> None:
+        for reply in self._server.receive():
+            if isinstance(reply, Exited):
+                self._exited[reply.incarnation] = reply.code
+
+    def _listen_for_signals(self) -> None:
+        self._selector.register(self._woken, selectors.EVENT_READ, "signal")
+        if threading.current_thread() is not threading.main_thread():
+            return  # Python hands signals to the main thread only; there whoever called us decides
+        for number in STOP_SIGNALS:
+            self._old_handlers[number] = signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._signals.append(number)
+        os.write(self._wakeup, b"!")
+
+    def _stop_listening_for_signals(self) -> None:
+        for number, handler in self._old_handlers.items():
+            signal.signal(number, handler)

@@ -1,0 +1,214 @@
+"""The recorder: hears what the supervisor hears, and writes it down: journal, metrics, panel, callback.
+
+It also answers the one question that needs counts: whether the run is over. It sends no message and starts nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.core.clock import Clock
+from penstock.core.protocols import Sink
+from penstock.flow.events import Law, StartSegment, TrainBatch
+from penstock.metrics.bottleneck import Shares, bottleneck
+from penstock.metrics.panel import Panel, PanelView
+from penstock.run.directory import Journal
+from penstock.run.job import Job
+from penstock.run.roster import Worker
+from penstock.run.telemetry import Telemetry
+from penstock.transport import messages
+
+Callback = Callable[[dict[str, Any]], Any]
+
+REFRESH_EVERY_S = 0.25
+STORY_LENGTH = 12
+
+
+class Recorder:
+    """Everything that a run tells the outside."""
+
+    def __init__(
+        self,
+        job: Job,
+        *,
+        clock: Clock,
+        started_s: float,
+        telemetry: Telemetry,
+        journal: Journal,
+        sinks: Sequence[Sink],
+        panel: Panel,
+        callback: Callback | None,
+        run_dir: str,
+        threshold: float | None,
+        cores: int = 1,
+    ) -> None:
+        self.telemetry = telemetry
+        self.solved_at: tuple[int, float] | None = None
+        self.next_refresh_s: float | None = started_s
+        self._job, self._clock, self._started_s, self._cores = job, clock, started_s, cores
+        self._journal, self._sinks, self._panel, self._callback = journal, sinks, panel, callback
+        self._run_dir, self._threshold = run_dir, threshold
+        self._story: deque[dict[str, Any]] = deque(maxlen=256)
+        self._waited_s: defaultdict[int, float] = defaultdict(float)  # by block: the learner waited for it alone
+        self._idle_since: float | None = None
+        self._last_marked_s = started_s
+
+    # ---------------------------------------------------------------- events
+
+    def event(self, name: str, **facts: Any) -> None:
+        """One line of the journal."""
+        self._story.append({"event": name, **facts})
+        self._journal.write(name, **facts)
+        self._journal.flush()
+
+    def story_of(self, worker: Worker) -> str:
+        """The last events in which this worker had a part."""
+        mine = [entry for entry in self._story if entry.get("worker") == worker.incarnation]
+        return "\n".join(str(entry) for entry in mine[-STORY_LENGTH:])
+
+    def learner_ready(self, message: messages.Ready) -> None:
+        self.telemetry.digest = message.digest
+        self.event("learner_ready", version=0, digest=message.digest, num_weights=message.num_weights)
+
+    def segment_started(self, command: StartSegment) -> None:
+        if self.telemetry.first_issue_s is None:
+            self.telemetry.first_issue_s = self._clock.now()
+        entry = {"segment": command.segment, "block": command.block, "worker": command.worker, "slot": command.slot}
+        self._story.append({"event": "started", **entry, "version": command.version})
+
+    def segment_done(self, worker: Worker, message: messages.Done) -> None:
+        self.telemetry.segment_done(worker.index, message)
+        if message.short:
+            self._journal.write("short", segment=message.segment, worker=worker.incarnation, steps=message.steps)
+
+    def batch_taken(self, command: TrainBatch) -> None:
+        members = [[m.segment, m.block, m.worker, m.version] for m in command.members]
+        self._journal.write("batch", version=command.version, segments=members)
+
+    def batch_trained(self, message: messages.Trained, law: Law) -> str | None:
+        """Write down a version; the reason to stop here, if there is one."""
+        telemetry = self.telemetry
+        telemetry.batch_trained(message, self._clock.now())
+        telemetry.dropped_segments = law.dropped_segments
+        self._journal.write("trained", version=message.version, digest=message.digest)
+        record = telemetry.record(message, self._elapsed_s())
+        for sink in self._sinks:
+            sink.write(record)
+        if self.solved_at is None and telemetry.returns.reached(self._threshold):
+            self.solved_at = telemetry.env_steps, self._elapsed_s()
+        stopped_by_caller = self._callback is not None and self._callback(dict(record)) is True
+        return "signal" if stopped_by_caller else self._stop_reason()
+
+    def saved(self, message: messages.Saved) -> None:
+        self.event("checkpoint", version=message.version, path=message.path)
+
+    def waits(self, blocks: Sequence[int]) -> None:
+        """For whom the learner has been waiting since this was last asked."""
+        now = self._clock.now()
+        if len(blocks) == 1:
+            self._waited_s[blocks[0]] += now - self._last_marked_s
+        self._last_marked_s = now
+
+    # ---------------------------------------------------------------- questions
+
+    @property
+    def progress(self) -> float:
+        """Share of the step budget that is used; what schedules of learning rate and the like go by."""
+        return min(1.0, self.telemetry.env_steps / self._job.run.steps)
+
+    def out_of_time(self) -> bool:
+        minutes = self._job.run.minutes
+        return minutes is not None and self._elapsed_s() >= minutes * 60
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps of the run beside the learner's own state."""
+        telemetry = self.telemetry
+        return {
+            "env_steps": telemetry.env_steps,
+            "env_steps_collected": telemetry.env_steps_collected,
+            "samples_consumed": telemetry.samples_consumed,
+            "updates": telemetry.updates,
+            "episodes": telemetry.returns.episodes,
+            "return_mean": telemetry.returns.mean,
+        }
+
+    def bottleneck(self) -> str:
+        """One sentence on what holds the run up."""
+        telemetry = self.telemetry
+        if telemetry.train_wall_s is None:
+            return "Nothing has been trained yet."
+        busy = sum(s.environment_s + s.inference_s for s in telemetry.samplers.values()) or 1.0
+        block, waited_s = max(self._waited_s.items(), key=lambda item: item[1], default=(None, 0.0))
+        inline = self._job.run.workers == 0
+        return bottleneck(
+            Shares(
+                schedule=self._job.flow.schedule,
+                staleness=self._job.flow.bound,
+                learner_busy=telemetry.learner_busy or 0.0,
+                sampler_busy=() if inline else tuple(s.busy for s in telemetry.samplers.values()),
+                environment_share=sum(s.environment_s for s in telemetry.samplers.values()) / busy,
+                inference_share=sum(s.inference_s for s in telemetry.samplers.values()) / busy,
+                slowest_block=block,
+                slowest_block_wait=waited_s / telemetry.train_wall_s if telemetry.train_wall_s else 0.0,
+                cores=self._cores,
+            )
+        )
+
+    # ---------------------------------------------------------------- the panel
+
+    def refresh(self, phase: str, waiting_for: Sequence[int]) -> None:
+        """Show how things stand, if it is time to."""
+        now = self._clock.now()
+        if self.next_refresh_s is None or now < self.next_refresh_s:
+            return
+        self.next_refresh_s = now + REFRESH_EVERY_S
+        self.waits(waiting_for)
+        self._panel.show(self.view(phase))
+
+    def view(self, phase: str) -> PanelView:
+        job, telemetry = self._job, self.telemetry
+        return PanelView(
+            env_id=job.env.id,
+            algo=job.algo,
+            schedule=job.flow.schedule,
+            seed=job.run.seed,
+            run_dir=self._run_dir,
+            elapsed_s=self._elapsed_s(),
+            steps=telemetry.env_steps,
+            total_steps=job.run.steps,
+            limit_s=None if job.run.minutes is None else job.run.minutes * 60,
+            version=telemetry.version,
+            episodes=telemetry.returns.episodes,
+            return_mean=telemetry.returns.mean,
+            return_last=telemetry.returns.last,
+            target_return=job.run.until_return,
+            sps=telemetry.sps,
+            staleness_bound=telemetry.staleness_bound,
+            staleness_mean=telemetry.staleness_mean,
+            staleness_max=telemetry.staleness_max,
+            learner_busy=telemetry.learner_busy,
+            learner_wait=None if telemetry.learner_busy is None else 1.0 - telemetry.learner_busy,
+            sampler_busy=tuple(s.busy for s in telemetry.samplers.values()),
+            bottleneck=self.bottleneck() if telemetry.train_wall_s else "",
+            phase=phase,
+        )
+
+    def close(self) -> None:
+        """Show the end, flush everything."""
+        self._panel.show(self.view("done"))
+        self._panel.close()
+        for sink in self._sinks:
+            sink.close()
+        self._journal.close()
+
+    def _elapsed_s(self) -> float:
+        return self._clock.now() - self._started_s
+
+    def _stop_reason(self) -> str | None:
+        if self.telemetry.returns.reached(self._job.run.until_return):
+            return "return"
+        if self.telemetry.env_steps >= self._job.run.steps:
+            return "steps"
+        return "minutes" if self.out_of_time() else None

@@ -1,0 +1,285 @@
+"""The supervisor: what happens becomes an event for the law; what the law commands becomes a message.
+
+    STARTING --learner ready, blocks up--> RUNNING --stop rule, signal, fault--> SAVING --saved--> STOPPED
+
+It owns no process, no memory and no file: a World does what it says, a Recorder writes down what it hears. The simulated
+world drives this very class, with a clock that jumps. It waits in one place, `World.wait`.
+"""
+
+from __future__ import annotations
+
+import enum
+import signal
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from penstock.core import errors
+from penstock.core.errors import PenstockError, RunFailed, WorkerDied
+from penstock.core.protocols import Ended, Happening, Interrupted, Said, World
+from penstock.flow.events import (
+    BatchTrained,
+    BlockUp,
+    Event,
+    HandIn,
+    KillWorker,
+    Law,
+    LeaseExpired,
+    RunEnding,
+    SegmentDone,
+    StartSegment,
+    TrainBatch,
+    WorkerDead,
+    WriteOff,
+    WriteOffAcknowledged,
+)
+from penstock.run.recorder import Recorder
+from penstock.run.roster import Roster, Worker, share_out
+from penstock.run.settings import RunSettings
+from penstock.transport import messages
+
+SAVE_GRACE_S = 30.0
+"""How long the last checkpoint may take before the run ends without it."""
+
+
+class Phase(enum.Enum):
+    """Where the run stands."""
+
+    STARTING = "starting"
+    RUNNING = "training"
+    SAVING = "saving"
+    STOPPED = "stopped"
+
+
+@dataclass
+class Ending:
+    """Why the run ended."""
+
+    reason: str
+    error: PenstockError | None = None
+    signal: int | None = None
+
+
+class Supervisor:
+    """Drives one run from the first worker's start to the last one's end."""
+
+    def __init__(
+        self,
+        *,
+        settings: RunSettings,
+        law: Law,
+        world: World,
+        recorder: Recorder,
+        num_blocks: int,
+        num_workers: int,
+        checkpoint_every: int = 0,
+        debug: bool = False,
+    ) -> None:
+        self._settings, self._law, self._world, self._recorder = settings, law, world, recorder
+        self._shares = share_out(num_blocks, num_workers)
+        self._checkpoint_every = checkpoint_every
+        self._debug = debug
+        self._roster = Roster()
+        self._leases: deque[tuple[float, int]] = deque()
+        self._running: set[int] = set()  # segments between StartSegment and their end
+        self._learner_busy = False
+        self._saves_under_way = 0
+        self._save_deadline = 0.0
+        self._num_signals = 0
+        self.phase = Phase.STARTING
+        self.ending: Ending | None = None
+
+    def run(self) -> Ending:
+        """The whole run. Failures are in the ending, not raised: there is still a summary to write."""
+        learner = self._enlist("learner", 0, ())
+        self._world.start_learner(learner.incarnation)
+        while self.phase is not Phase.STOPPED:
+            for happening in self._world.wait(self._timeout_s()):
+                self._on(happening)
+            self._on_time()
+        assert self.ending is not None
+        return self.ending
+
+    # ---------------------------------------------------------------- what happens
+
+    def _on(self, happening: Happening) -> None:
+        match happening:
+            case Said(worker, message):
+                if (speaker := self._roster.find(worker)) is not None:
+                    self._on_message(speaker, message)
+            case Ended(worker, code):
+                self._on_ended(worker, code)
+            case Interrupted(number):
+                self._on_signal(number)
+
+    def _on_message(self, worker: Worker, message: messages.Anything) -> None:
+        match message:
+            case messages.Ready():
+                self._on_ready(message)
+            case messages.Up(blocks):
+                self.phase = Phase.RUNNING if self.phase is Phase.STARTING else self.phase
+                for block in blocks:
+                    self._tell_law(BlockUp(block, worker.incarnation))
+            case messages.Done():
+                self._recorder.segment_done(worker, message)
+                self._running.discard(message.segment)
+                self._tell_law(SegmentDone(message.segment, worker.incarnation, message.steps))
+            case messages.LetGo(segment):
+                self._tell_law(WriteOffAcknowledged(segment, worker.incarnation))
+            case messages.Trained():
+                self._on_trained(message)
+            case messages.Saved():
+                self._recorder.saved(message)
+                self._saves_under_way -= 1
+                if self.phase is Phase.SAVING and not self._learner_busy and not self._saves_under_way:
+                    self.phase = Phase.STOPPED
+            case messages.Fault():
+                self._on_fault(worker, message)
+            case _:
+                raise RunFailed(f"{worker.title} said {type(message).__name__}, which only the supervisor says")
+
+    def _on_ready(self, message: messages.Ready) -> None:
+        self._recorder.learner_ready(message)
+        self._save()
+        for index, blocks in enumerate(self._shares):
+            sampler = self._enlist("sampler", index, blocks)
+            self._world.start_sampler(sampler.incarnation, index, blocks)
+        self._tell_law(BatchTrained(0))
+
+    def _on_trained(self, message: messages.Trained) -> None:
+        self._learner_busy = False
+        reason = self._recorder.batch_trained(message, self._law)
+        if self.phase is Phase.SAVING:
+            self._save()  # the update that was under way when the run was told to end
+        elif reason is not None:
+            self._end(Ending(reason))
+        elif self._checkpoint_every and message.version % self._checkpoint_every == 0:
+            self._save()
+        self._tell_law(BatchTrained(message.version))
+
+    def _on_fault(self, worker: Worker, message: messages.Fault) -> None:
+        kind = getattr(errors, message.kind, RunFailed)
+        error: PenstockError = RunFailed(f"{worker.title}: {message.message}", details=message.details)
+        if isinstance(kind, type) and issubclass(kind, RunFailed):
+            error = kind(message.message, details=message.details)
+        self._bury(worker)
+        self._fail(error, "nonfinite" if message.kind == "NonFinite" else "error")
+
+    def _on_ended(self, incarnation: int, code: int) -> None:
+        worker = self._roster.find(incarnation)
+        if worker is None:
+            return  # it had already said why
+        self._bury(worker)
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        what = f"{worker.title} (blocks {list(worker.blocks)})" if worker.blocks else worker.title
+        story = self._recorder.story_of(worker)
+        self._fail(WorkerDied(f"{what} {how} without a word; the journal has its story", details=story), "error")
+
+    def _bury(self, worker: Worker) -> None:
+        self._roster.bury(worker.incarnation)
+        if worker.role == "learner":
+            self._learner_busy = False
+            if self.phase is Phase.SAVING:
+                self.phase = Phase.STOPPED
+        self._tell_law(WorkerDead(worker.incarnation))
+
+    def _on_signal(self, number: int) -> None:
+        self._num_signals += 1
+        self._end(Ending("signal", signal=number))
+        if self._num_signals > 1:
+            self.phase = Phase.STOPPED  # the second one: stop now
+
+    # ---------------------------------------------------------------- time
+
+    def _timeout_s(self) -> float | None:
+        due = [self._recorder.next_refresh_s]
+        if self.phase is Phase.SAVING:
+            due.append(self._save_deadline)
+        while self._leases and self._leases[0][1] not in self._running:
+            self._leases.popleft()
+        if self._leases:
+            due.append(self._leases[0][0])
+        times = [moment for moment in due if moment is not None]
+        return max(0.0, min(times) - self._world.clock.now()) if times else None
+
+    def _on_time(self) -> None:
+        now = self._world.clock.now()
+        while self._leases and self._leases[0][0] <= now:
+            _, segment = self._leases.popleft()
+            if segment in self._running:
+                self._tell_law(LeaseExpired(segment))
+        if self.phase is Phase.SAVING and now >= self._save_deadline:
+            self.phase = Phase.STOPPED
+        if self.phase is Phase.RUNNING and not self._learner_busy and self._recorder.out_of_time():
+            self._end(Ending("minutes"))
+        self._recorder.refresh(self.phase.value, self._law.waiting_for())
+
+    # ---------------------------------------------------------------- the law
+
+    def _tell_law(self, event: Event) -> None:
+        self._recorder.waits(self._law.waiting_for())
+        for command in self._law.handle(event):
+            self._obey(command)
+        if self._debug:
+            self._law.check()
+
+    def _obey(self, command: object) -> None:
+        match command:
+            case StartSegment():
+                self._recorder.segment_started(command)
+                self._running.add(command.segment)
+                self._leases.append((self._world.clock.now() + self._settings.lease_s, command.segment))
+                start = messages.Start(command.segment, command.block, command.slot, command.version)
+                self._world.send(command.worker, start)
+            case HandIn(segment, worker):
+                self._recorder.event("hand_in", segment=segment, worker=worker)
+                self._world.send(worker, messages.HandIn(segment))
+            case TrainBatch():
+                self._train(command)
+            case WriteOff(segment, worker):
+                self._running.discard(segment)
+                self._recorder.event("write_off", segment=segment, worker=worker, lease_s=self._settings.lease_s)
+                self._world.send(worker, messages.WriteOff(segment))
+            case KillWorker(worker):
+                self._recorder.event("lease_expired", worker=worker, lease_s=self._settings.lease_s)
+                self._world.kill(worker)
+
+    def _train(self, command: TrainBatch) -> None:
+        learner = self._roster.learner
+        if learner is None:
+            return
+        self._learner_busy = True
+        self._recorder.batch_taken(command)
+        slots = tuple(messages.Slot(m.slot, m.segment, m.version) for m in command.members)
+        self._world.send(learner.incarnation, messages.Train(command.version, slots, self._recorder.progress))
+
+    # ---------------------------------------------------------------- starting and ending
+
+    def _enlist(self, role: str, index: int, blocks: Sequence[int]) -> Worker:
+        worker = self._roster.enlist("learner" if role == "learner" else "sampler", index, tuple(blocks))
+        self._recorder.event("worker_started", worker=worker.incarnation, title=worker.title, blocks=list(blocks))
+        return worker
+
+    def _save(self) -> None:
+        if (learner := self._roster.learner) is not None:
+            self._saves_under_way += 1
+            self._world.send(learner.incarnation, messages.Save(self._recorder.state()))
+
+    def _fail(self, error: PenstockError, reason: str) -> None:
+        self._recorder.event("fault", kind=type(error).__name__, message=str(error), details=error.details)
+        self._end(Ending(reason, error=error))
+
+    def _end(self, ending: Ending) -> None:
+        """The first reason counts. An update under way is finished; then everything is saved."""
+        if self.ending is not None:
+            return
+        self.ending = ending
+        self._recorder.event("stopping", reason=ending.reason, version=self._law.version)
+        self._tell_law(RunEnding())
+        if self._roster.learner is None or self.phase is Phase.STARTING:
+            self.phase = Phase.STOPPED
+            return
+        self.phase = Phase.SAVING
+        self._save_deadline = self._world.clock.now() + SAVE_GRACE_S
+        if not self._learner_busy:
+            self._save()

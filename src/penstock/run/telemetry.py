@@ -1,0 +1,138 @@
+"""What a run has done so far: counts, shares of time, the return window; and the records made of them.
+
+It decides nothing. The supervisor feeds it messages; sinks, panel, callback and summary read it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.metrics.episodes import ReturnWindow
+from penstock.transport.messages import Done, Trained
+
+
+@dataclass
+class Shares:
+    """Seconds of one sampler by what it did, over the whole run and since the last look."""
+
+    environment_s: float = 0.0
+    inference_s: float = 0.0
+    idle_s: float = 0.0
+
+    @property
+    def busy(self) -> float:
+        """Share of the time in which it was not waiting."""
+        total = self.environment_s + self.inference_s + self.idle_s
+        return (self.environment_s + self.inference_s) / total if total > 0 else 0.0
+
+
+@dataclass
+class Telemetry:
+    """All counts of a run."""
+
+    staleness_bound: int
+    frame_skip: int
+    env_steps: int = 0
+    env_steps_collected: int = 0
+    samples_consumed: int = 0
+    updates: int = 0
+    version: int = 0
+    masked_steps: int = 0
+    short_segments: int = 0
+    dropped_segments: int = 0
+    chaos_events: int = 0
+    digest: str | None = None
+    first_issue_s: float | None = None
+    last_trained_s: float | None = None
+    learner_busy_s: float = 0.0
+    staleness: Counter[int] = field(default_factory=Counter)
+    samplers: dict[int, Shares] = field(default_factory=dict)
+    returns: ReturnWindow = field(default_factory=ReturnWindow)
+
+    def segment_done(self, sampler: int, message: Done) -> None:
+        """Count one finished segment."""
+        self.env_steps_collected += message.rows
+        self.short_segments += message.short
+        self.chaos_events += message.chaos_events
+        shares = self.samplers.setdefault(sampler, Shares())
+        shares.environment_s += message.environment_s
+        shares.inference_s += message.inference_s
+        shares.idle_s += message.idle_s
+
+    def batch_trained(self, message: Trained, now_s: float) -> None:
+        """Count one trained batch."""
+        self.version, self.digest = message.version, message.digest
+        self.env_steps += message.rows
+        self.masked_steps += message.masked_rows
+        self.samples_consumed += message.samples
+        self.updates += message.updates
+        self.chaos_events += message.chaos_events
+        self.learner_busy_s += message.busy_s
+        self.last_trained_s = now_s
+        for staleness, rows in enumerate(message.staleness):
+            if rows:
+                self.staleness[staleness] += rows
+        for value, length in zip(message.episode_returns, message.episode_lengths, strict=True):
+            self.returns.add(value, length)
+
+    @property
+    def staleness_max(self) -> int | None:
+        return max(self.staleness) if self.staleness else None
+
+    @property
+    def staleness_mean(self) -> float | None:
+        rows = self.staleness.total()
+        return sum(age * count for age, count in self.staleness.items()) / rows if rows else None
+
+    @property
+    def train_wall_s(self) -> float | None:
+        if self.first_issue_s is None or self.last_trained_s is None:
+            return None
+        return self.last_trained_s - self.first_issue_s
+
+    @property
+    def sps(self) -> float | None:
+        """Trained environment steps a second, from the first segment issued to the last batch trained."""
+        return self.env_steps / self.train_wall_s if self.train_wall_s else None
+
+    @property
+    def learner_busy(self) -> float | None:
+        """Share of the training time in which the learner trained."""
+        return min(1.0, self.learner_busy_s / self.train_wall_s) if self.train_wall_s else None
+
+    @property
+    def sampler_busy(self) -> float | None:
+        """Share of the samplers' time in which they had a segment to fill, mean over workers."""
+        shares = [sampler.busy for sampler in self.samplers.values()]
+        return sum(shares) / len(shares) if shares else None
+
+    def record(self, message: Trained, elapsed_s: float) -> dict[str, Any]:
+        """What is written down about this version; names are those of metrics/names.py."""
+        trained_rows = sum(message.staleness)
+        ages = [age for age, rows in enumerate(message.staleness) if rows]
+        return {
+            "version": self.version,
+            "updates": self.updates,
+            "env_steps": self.env_steps,
+            "env_steps_collected": self.env_steps_collected,
+            "samples_consumed": self.samples_consumed,
+            "episodes": self.returns.episodes,
+            "return_mean": self.returns.mean,
+            "return_std": self.returns.std,
+            "return_last": self.returns.last,
+            "length_mean": self.returns.length_mean,
+            "staleness_mean": sum(a * n for a, n in enumerate(message.staleness)) / trained_rows if trained_rows else None,
+            "staleness_max": max(ages) if ages else None,
+            "staleness_histogram": list(message.staleness),
+            "masked_steps": self.masked_steps,
+            "short_segments": self.short_segments,
+            "dropped_segments": self.dropped_segments,
+            "sps": self.sps,
+            "learner_busy": self.learner_busy,
+            "sampler_busy": self.sampler_busy,
+            "wall_s": elapsed_s,
+            "digest": self.digest,
+            **message.metrics,
+        }

@@ -1,0 +1,158 @@
+"""From a job to a finished run.
+
+    check everything that can be checked -> run directory -> world -> supervisor -> summary
+
+Nothing is left behind by what is refused: the directory is made last, and removed again if it stayed empty.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.core.clock import SystemClock
+from penstock.core.errors import PenstockError
+from penstock.core.protocols import Sink, World
+from penstock.envs.making import EnvironmentMaker
+from penstock.envs.probing import probe
+from penstock.metrics.panel import open_panel
+from penstock.metrics.settings import MetricsSettings
+from penstock.metrics.sinks import JsonLines
+from penstock.metrics.tensorboard import EventFile
+from penstock.run.directory import Journal, RunDirectory
+from penstock.run.inline_world import InlineWorld
+from penstock.run.job import Job
+from penstock.run.process_world import ProcessWorld
+from penstock.run.recorder import Callback, Recorder
+from penstock.run.summary import summarise
+from penstock.run.supervisor import Ending, Supervisor
+from penstock.run.telemetry import Telemetry
+from penstock.run.wiring import Wiring, num_cores
+from penstock.workers.forkserver import ForkServer
+
+STOP_GRACE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """A job and what goes with it but is not settings: code, places, who listens."""
+
+    job: Job
+    config_toml: str
+    config_digest: str
+    out: Path | None = None
+    init_from: Path | None = None
+    environment: Any = None  # a class, factory or lambda of the person's own script
+    model: Any = None  # a module class of the person's own script
+    callback: Callback | None = None
+    quiet: bool = False
+    started_s: float | None = None  # monotonic; when the process began
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    run_dir: Path
+    summary: dict[str, Any]
+    error: PenstockError | None
+
+    exit_code: int = 0
+
+
+def train(request: Request) -> Outcome:
+    """Carry out a run. Raises Refused if nothing was started; failures of a run under way are in the outcome."""
+    job = request.job
+    server = None if job.run.workers == 0 else ForkServer()  # first: torch loads while the rest is checked
+    try:
+        maker = EnvironmentMaker.of(job.env, request.environment)
+        found = probe(maker, job.env)
+        job.model.check_for(found.spec)
+        directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
+        wiring = Wiring(
+            job=job,
+            maker=maker,
+            probe=found,
+            run_dir=directory.path,
+            settings_digest=request.config_digest,
+            custom_model=request.model,
+            initial_weights=request.init_from,
+        )
+        try:
+            world: World = InlineWorld(wiring) if server is None else ProcessWorld(wiring, server)
+            return _run(request, wiring, directory, world)
+        finally:
+            directory.remove_if_empty()
+    finally:
+        if server is not None:
+            server.close()
+
+
+def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World) -> Outcome:
+    job = request.job
+    world.open()  # takes shared memory, or refuses; only then is anything written
+    directory.write_text("config.toml", request.config_toml)
+    journal = Journal(directory.path / "journal.jsonl")
+    journal.write("run_started", env_id=job.env.id, algo=job.algo, schedule=job.flow.schedule, seed=job.run.seed)
+    recorder = _recorder(request, wiring, journal, _sinks(directory.path, job.metrics))
+    supervisor = Supervisor(
+        settings=job.run,
+        law=wiring.open_law(),
+        world=world,
+        recorder=recorder,
+        num_blocks=job.env.n_blocks,
+        num_workers=wiring.num_workers,
+        checkpoint_every=job.checkpoint.every,
+    )
+    try:
+        ending = supervisor.run()
+    finally:
+        world.close(STOP_GRACE_S)
+    return _finish(request, wiring, directory, recorder, ending)
+
+
+def _recorder(request: Request, wiring: Wiring, journal: Journal, sinks: Sequence[Sink]) -> Recorder:
+    job, spec = request.job, wiring.probe.spec
+    clock = SystemClock()
+    return Recorder(
+        job,
+        clock=clock,
+        started_s=clock.now() if request.started_s is None else request.started_s,
+        telemetry=Telemetry(staleness_bound=job.flow.bound, frame_skip=spec.frame_skip),
+        journal=journal,
+        sinks=sinks,
+        panel=open_panel(quiet=request.quiet, lines_every_s=job.metrics.lines_every_s),
+        callback=request.callback,
+        run_dir=str(wiring.run_dir),
+        threshold=spec.reward_threshold if job.run.until_return is None else job.run.until_return,
+        cores=num_cores(),
+    )
+
+
+def _sinks(path: Path, settings: MetricsSettings) -> list[Sink]:
+    sinks: list[Sink] = [JsonLines(path / "metrics.jsonl")]
+    if settings.tensorboard:
+        sinks.append(EventFile(path / "events", every_s=settings.every_s))
+    return sinks
+
+
+def _finish(request: Request, wiring: Wiring, directory: RunDirectory, recorder: Recorder, ending: Ending) -> Outcome:
+    recorder.event("run_ended", reason=ending.reason, version=recorder.telemetry.version)
+    recorder.close()
+    workers = 0 if request.job.run.workers == 0 else min(wiring.num_workers, request.job.env.n_blocks)
+    started_s = time.monotonic() if request.started_s is None else request.started_s
+    wall_s = time.monotonic() - started_s
+    summary = summarise(wiring, recorder, ending, wall_s=wall_s, num_workers=workers)
+    directory.write_text("summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2).decode() + "\n")
+    return Outcome(directory.path, summary, ending.error, _exit_code(ending))
+
+
+def _exit_code(ending: Ending) -> int:
+    if ending.error is not None:
+        return 1
+    return 0 if ending.signal is None else 128 + ending.signal

@@ -1,0 +1,120 @@
+"""The one module that knows how the rooms fit together: what each worker is given, how much memory, which classes by name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from penstock.core.specs import to_plain
+from penstock.envs.making import EnvironmentMaker
+from penstock.envs.opening import choose_parallel, choose_stepping
+from penstock.envs.probing import Probe
+from penstock.flow.events import Law
+from penstock.flow.opening import open_law
+from penstock.run.job import Job
+from penstock.store.slots import SegmentShape, Slots
+from penstock.transport.messages import Ready
+from penstock.workers.chaos import ChaosPlan
+from penstock.workers.plans import LearnerPlan, MemoryPlan, SamplerPlan
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """A job, what was found out about its environment, and where it writes: enough to start everything."""
+
+    job: Job
+    maker: EnvironmentMaker
+    probe: Probe
+    run_dir: Path
+    settings_digest: str
+    custom_model: Any = None
+    initial_weights: Path | None = None
+
+    @property
+    def num_workers(self) -> int:
+        """Sampler processes; the learner keeps a core to itself. It decides speed and nothing else."""
+        asked = self.job.run.workers
+        return max(1, num_cores() - 1) if asked is None else max(1, asked)
+
+    @property
+    def shape(self) -> SegmentShape:
+        return SegmentShape(steps=self.job.learner.n_steps, lanes=self.job.env.lanes_per_block)
+
+    def open_law(self) -> Law:
+        return open_law(self.job.flow, self.job.env.n_blocks)
+
+    def create_slots(self) -> Slots:
+        """Shared memory for all segments, after checking that there is room."""
+        return Slots.create(self.probe.spec, self.shape, self.open_law().num_slots)
+
+    @property
+    def memory(self) -> MemoryPlan:
+        return MemoryPlan(shape=self.shape, num_slots=self.open_law().num_slots)
+
+    def learner_plan(self, incarnation: int) -> LearnerPlan:
+        job = self.job
+        return LearnerPlan(
+            incarnation=incarnation,
+            algorithm=job.algorithm,
+            spec=self.probe.spec,
+            model=job.model,
+            custom_model=self.custom_model,
+            about_policy=self.about_policy(),
+            settings=job.learner,
+            checkpoint=job.checkpoint,
+            run_dir=str(self.run_dir),
+            memory=self.memory,
+            staleness=job.flow.bound,
+            pinned=job.flow.pinned,
+            full_digest=job.run.digest == "full",
+            settings_digest=self.settings_digest,
+            seed=job.run.seed,
+            compute=job.compute,
+            chaos=ChaosPlan.parse(job.run.chaos),
+            initial_weights=None if self.initial_weights is None else str(self.initial_weights),
+        )
+
+    def sampler_plan(self, incarnation: int, index: int, blocks: tuple[int, ...], board: Ready) -> SamplerPlan:
+        job = self.job
+        parallel = choose_parallel(job.env, self.probe)
+        return SamplerPlan(
+            index=index,
+            incarnation=incarnation,
+            blocks=blocks,
+            spec=self.probe.spec,
+            maker=self.maker,
+            environments=job.env,
+            parallel=parallel,
+            model=job.model,
+            custom_model=self.custom_model,
+            memory=replace(
+                self.memory,
+                num_weights=board.num_weights,
+                num_statistics=board.num_statistics,
+                board_places=job.flow.bound + 2,
+            ),
+            seed=job.run.seed,
+            drift=choose_stepping(job.env, parallel) == "drift",
+            return_gamma=job.learner.gamma if job.model.normalize_reward else None,
+            compute=job.compute,
+            chaos=ChaosPlan.parse(job.run.chaos),
+        )
+
+    def about_policy(self) -> dict[str, Any]:
+        """What a checkpoint says about its policy, so that it can be used without the run."""
+        return {
+            "spec": to_plain(self.probe.spec),
+            "model": asdict(self.job.model),
+            "environment": asdict(self.job.env),
+            "defined_in_script": {
+                "environment": not isinstance(self.maker.source, str),
+                "model": self.custom_model is not None,
+            },
+        }
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,149 @@
+"""Everything that processes say to one another. Small: tensors never travel, only numbers do.
+
+supervisor -> sampler     Start, HandIn, WriteOff, Stop
+sampler -> supervisor     Up, Done, LetGo, Fault
+supervisor -> learner     Train, Save, Stop
+learner -> supervisor     Ready, Trained, Saved, Fault
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+MAX_DETAILS = 1 << 15
+"""Characters of a traceback that travel; a message must stay under a socket's buffer."""
+
+
+class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Root of all messages; the tag says which."""
+
+
+class Start(Message, frozen=True, tag=True, array_like=True):
+    """Run the block's next segment into the slot with the weights of this version."""
+
+    segment: int
+    block: int
+    slot: int
+    version: int
+
+
+class HandIn(Message, frozen=True, tag=True, array_like=True):
+    """Cut this segment after the step that is under way."""
+
+    segment: int
+
+
+class WriteOff(Message, frozen=True, tag=True, array_like=True):
+    """Let go of this segment and its slot."""
+
+    segment: int
+
+
+class Stop(Message, frozen=True, tag=True, array_like=True):
+    """Finish: close what is open and end."""
+
+
+class Up(Message, frozen=True, tag=True, array_like=True):
+    """These blocks have been opened and reset here."""
+
+    blocks: tuple[int, ...]
+
+
+class Done(Message, frozen=True, tag=True, array_like=True):
+    """A segment is complete in its slot. Seconds are this worker's, since its last Done."""
+
+    segment: int
+    steps: int
+    rows: int  # valid rows
+    short: bool
+    environment_s: float
+    inference_s: float
+    idle_s: float
+    chaos_events: int
+
+
+class LetGo(Message, frozen=True, tag=True, array_like=True):
+    """A segment that was written off is no longer touched."""
+
+    segment: int
+
+
+class Slot(Message, frozen=True, tag=True, array_like=True):
+    """Where one segment of a batch lies, and what its header must say."""
+
+    slot: int
+    segment: int
+    version: int
+
+
+class Train(Message, frozen=True, tag=True, array_like=True):
+    """Train these segments at this version."""
+
+    version: int
+    slots: tuple[Slot, ...]
+    progress: float  # share of the budget that is used, for annealing
+
+
+class Save(Message, frozen=True, tag=True, array_like=True):
+    """Write a checkpoint of the newest version; `state` goes into its state.json."""
+
+    state: dict[str, Any]
+
+
+class Ready(Message, frozen=True, tag=True, array_like=True):
+    """The learner has published version 0. The board's descriptor travels with this message."""
+
+    num_weights: int
+    num_statistics: int
+    digest: str | None
+
+
+class Trained(Message, frozen=True, tag=True, array_like=True):
+    """`version` is published. What the batch held, and how the update went."""
+
+    version: int
+    rows: int  # valid rows
+    masked_rows: int
+    samples: int
+    updates: int
+    staleness: tuple[int, ...]  # valid rows by staleness: [0] of staleness 0, ...
+    episode_returns: tuple[float, ...]
+    episode_lengths: tuple[int, ...]
+    metrics: dict[str, float]
+    busy_s: float
+    digest: str | None
+    chaos_events: int
+
+
+class Saved(Message, frozen=True, tag=True, array_like=True):
+    """A checkpoint is on disk."""
+
+    version: int
+    path: str
+
+
+class Fault(Message, frozen=True, tag=True, array_like=True):
+    """Something broke here; this process ends."""
+
+    kind: str  # the name of an error in core.errors
+    message: str
+    details: str
+
+
+Anything = Start | HandIn | WriteOff | Stop | Up | Done | LetGo | Train | Save | Ready | Trained | Saved | Fault
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Anything)
+
+
+def encode(message: Anything) -> bytes:
+    """A message as bytes."""
+    return _encoder.encode(message)
+
+
+def decode(data: bytes) -> Anything:
+    """Bytes as a message; raises msgspec.ValidationError on anything else."""
+    message: Anything = _decoder.decode(data)
+    return message

@@ -1,0 +1,255 @@
+"""The fork server: a process with torch loaded that starts workers in milliseconds.
+
+It is started first of all, so that `import torch` (over a second) runs while settings are read and checked. It runs no
+torch operation, no BLAS and no thread, so forking it is safe; it never runs a user's code.
+
+Who ends when: the server holds the supervisor's socket; at its end of file, whatever the supervisor died of, it kills its
+children and ends. Each child has asked the kernel for SIGKILL on the server's death. Neither needs the GIL of a process in
+which an environment may be stuck. The server leads its own session, so that a terminal's Ctrl-C reaches the supervisor alone.
+
+This file imports no torch: the supervisor uses the first half, the server process the second.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cloudpickle
+import msgspec
+
+from penstock.core.errors import RunFailed
+from penstock.core.loading import load_object
+from penstock.memory.arena import Arena
+
+MAX_DESCRIPTORS = 16
+PRELOAD = ("torch", "numpy", "gymnasium", "penstock.workers.process", "penstock.workers.learner", "penstock.workers.sampler")
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(1 << 24)}
+"""glibc: keep what was freed. Handing batches' scratch memory back and faulting it in again costs a fifth of an update."""
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+class Launch(msgspec.Struct, frozen=True, tag=True):
+    """Start a worker; its payload and everything that it shares come as descriptors."""
+
+    incarnation: int
+    title: str
+
+
+class Kill(msgspec.Struct, frozen=True, tag=True):
+    """End this worker at once. The server reaps its children itself, so the pid cannot have become another's."""
+
+    incarnation: int
+
+
+class Preloaded(msgspec.Struct, frozen=True, tag=True):
+    """The server is ready, or `error` says why not."""
+
+    seconds: float
+    error: str | None
+
+
+class Launched(msgspec.Struct, frozen=True, tag=True):
+    """The worker runs under this pid."""
+
+    incarnation: int
+    pid: int
+
+
+class Exited(msgspec.Struct, frozen=True, tag=True):
+    """The worker is dead: exit code, or minus the signal's number."""
+
+    incarnation: int
+    code: int
+
+
+_requests = msgspec.msgpack.Decoder(Launch | Kill)
+_replies = msgspec.msgpack.Decoder(Preloaded | Launched | Exited)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+# ---------------------------------------------------------------- the supervisor's half
+
+
+class ForkServer:
+    """Starts the server process at once; use it when `Preloaded` has come."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        code = f"from penstock.workers.forkserver import serve; serve({theirs.fileno()})"
+        environment = {**os.environ, **THREADS, **MALLOC, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self._socket = ours
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        theirs.close()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def launch(self, incarnation: int, title: str, payload: object, descriptors: Sequence[int]) -> None:
+        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors."""
+        data = cloudpickle.dumps(sys.path) + cloudpickle.dumps(payload)
+        arena = Arena.create("payload", len(data))
+        arena.memory[: len(data)] = data
+        request = _encode(Launch(incarnation, title))
+        socket.send_fds(self._socket, [request], [arena.fd, *descriptors])
+        arena.close()
+
+    def kill(self, incarnation: int) -> None:
+        self._socket.sendall(_encode(Kill(incarnation)))
+
+    def receive(self) -> list[Preloaded | Launched | Exited]:
+        """All replies that are there, without waiting."""
+        replies: list[Preloaded | Launched | Exited] = []
+        while True:
+            try:
+                data = self._socket.recv(1 << 16, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return replies
+            if not data:
+                raise RunFailed(
+                    f"the process that starts workers has ended (exit code {self._process.poll()}); see its message above"
+                )
+            replies.append(_replies.decode(data))
+
+    def close(self) -> None:
+        """End the server and, with it, every worker that is left."""
+        self._socket.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+# ---------------------------------------------------------------- the server's half
+
+
+@dataclass
+class _Children:
+    """Workers that have not been reaped."""
+
+    by_pid: dict[int, int]
+
+    def pid_of(self, incarnation: int) -> int | None:
+        return next((pid for pid, number in self.by_pid.items() if number == incarnation), None)
+
+
+def serve(fd: int) -> None:
+    """The server process: load, then fork on request, until the supervisor is gone."""
+    with socket.socket(fileno=fd) as supervisor:
+        supervisor.sendall(_encode(_preload()))
+        children = _Children({})
+        wakeup, woken = os.pipe()
+        os.set_blocking(woken, False)
+        os.set_blocking(wakeup, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            _serve_requests(supervisor, wakeup, children)
+        except (EOFError, ConnectionError):
+            pass  # the supervisor is gone, which is how a run ends
+        finally:
+            for pid in children.by_pid:
+                os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+def _preload() -> Preloaded:
+    start = time.perf_counter()
+    try:
+        for name in PRELOAD:
+            __import__(name)
+    except Exception as error:  # whatever an import can raise is reported, not hidden
+        return Preloaded(time.perf_counter() - start, f"{type(error).__name__}: {error}")
+    gc.freeze()  # what is loaded now is never garbage: keep the collector from touching, and so copying, its pages
+    return Preloaded(time.perf_counter() - start, None)
+
+
+def _serve_requests(supervisor: socket.socket, wakeup: int, children: _Children) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(supervisor, selectors.EVENT_READ)
+        selector.register(wakeup, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is supervisor:
+                    _serve_one(supervisor, children)
+                else:
+                    os.read(wakeup, 4096)
+                    _reap(supervisor, children)
+
+
+def _serve_one(supervisor: socket.socket, children: _Children) -> None:
+    data, descriptors, _, _ = socket.recv_fds(supervisor, 1 << 16, MAX_DESCRIPTORS)
+    if not data:
+        raise EOFError
+    match _requests.decode(data):
+        case Launch(incarnation, title):
+            pid = os.fork()
+            if pid == 0:
+                supervisor.close()
+                _become_worker(title, descriptors)
+            for fd in descriptors:
+                os.close(fd)
+            children.by_pid[pid] = incarnation
+            supervisor.sendall(_encode(Launched(incarnation, pid)))
+        case Kill(incarnation):
+            if (victim := children.pid_of(incarnation)) is not None:
+                os.kill(victim, signal.SIGKILL)
+
+
+def _reap(supervisor: socket.socket, children: _Children) -> None:
+    while children.by_pid:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        incarnation = children.by_pid.pop(pid)
+        supervisor.sendall(_encode(Exited(incarnation, os.waitstatus_to_exitcode(status))))
+
+
+def _become_worker(title: str, descriptors: list[int]) -> None:
+    """In the child: never returns."""
+    code = 70
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        _die_with_parent(title)
+        code = load_object("penstock.workers.process:run_worker")(descriptors)
+    except BaseException:  # nothing may escape into the server's own loop
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+
+
+def _die_with_parent(title: str) -> None:
+    """Ask the kernel for SIGKILL when the server dies; this works while an environment holds the GIL."""
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(PR_SET_NAME, title.encode()[:15], 0, 0, 0)
+    if parent == 1 or os.getppid() != parent:
+        os._exit(71)  # the server died in between

@@ -1,0 +1,72 @@
+"""A trained policy for use: one observation or a batch in, actions out, NumPy at both ends. Needs no run and no config.
+
+It reads a checkpoint and nothing else. torch is loaded only for a network of the person's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.checkpoint import files
+from penstock.core.errors import Refused
+from penstock.core.protocols import Actor
+from penstock.core.specs import Array, EnvironmentSpec, from_plain
+from penstock.models.actor import build_actor
+from penstock.models.settings import ModelSettings
+
+STATISTICS = "normaliser.statistics"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Call it with an observation, or with a batch of them."""
+
+    actor: Actor
+    spec: EnvironmentSpec
+    version: int
+    about: dict[str, Any]
+
+    def __call__(self, observation: Any, deterministic: bool = True, *, seed: int | None = None) -> Any:
+        """The action for one observation, or the actions for a batch, as the environment takes them."""
+        rows = np.asarray(observation, self.spec.observation.dtype)
+        single = rows.ndim == len(self.spec.observation.shape)
+        if not single and rows.ndim != len(self.spec.observation.shape) + 1:
+            raise Refused(f"an observation has shape {self.spec.observation.shape}, a batch one axis more; got {rows.shape}")
+        if rows.shape[-len(self.spec.observation.shape) or rows.ndim :] != self.spec.observation.shape:
+            raise Refused(f"an observation has shape {self.spec.observation.shape}, a batch one axis more; got {rows.shape}")
+        batch = rows[None] if single else rows
+        actions = self.actor.to_environment(self._choose(batch, deterministic, seed))
+        return actions[0] if single else actions
+
+    def _choose(self, batch: Array, deterministic: bool, seed: int | None) -> Array:
+        if deterministic:
+            return self.actor.best(batch)
+        noise = self.actor.noise(np.random.default_rng(seed), 1, len(batch))
+        return self.actor.act(batch, noise[0]).action
+
+
+def load_policy(run_dir: Path, *, version: int | None = None, model: Any = None) -> Policy:
+    """The policy of a run's newest checkpoint, or of one version. `model`: the class, where a script defined it."""
+    path = files.newest(run_dir) if version is None else run_dir / "checkpoints" / str(version)
+    if version is not None and not path.is_dir():
+        there = ", ".join(map(str, files.versions(run_dir / "checkpoints"))) or "none"
+        raise Refused(f"{run_dir} has no checkpoint of version {version}; there are: {there}")
+    stored = files.load(path)
+    about = stored.state["policy"]
+    if about["defined_in_script"]["model"] and model is None:
+        raise Refused(f"the network of {run_dir} was defined in a script; use penstock.load({str(run_dir)!r}, model=TheClass)")
+    spec = from_plain(about["spec"])
+    settings = ModelSettings(**{**about["model"], "hidden_sizes": tuple(about["model"]["hidden_sizes"])})
+    actor = build_actor(spec, settings, "auto", model)
+    weights = [array.ravel() for name, array in _in_order(stored.model, actor)]
+    actor.load(np.concatenate(weights), stored.model[STATISTICS])
+    return Policy(actor, spec, stored.version, about)
+
+
+def _in_order(model: Any, actor: Any) -> list[tuple[str, Array]]:
+    """The parameters as the actor's flat vector has them."""
+    return [(place.name, model[place.name]) for place in actor.layout.places]

@@ -1,0 +1,209 @@
+"""A sampler hosts several blocks, interleaves them, and never waits for one while another is ready.
+
+It is told (segment, block, slot, version) and loads exactly that version. Blocks may be at different versions at the same
+time, so it keeps one actor for each version that a block of its own is acting with.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from penstock.core.protocols import Actor, BlockEnvironment, Channel
+from penstock.envs.opening import open_block
+from penstock.models.actor import build_actor
+from penstock.store.slots import Slots
+from penstock.transport.messages import Anything, Done, HandIn, LetGo, Start, Stop, Up, WriteOff
+from penstock.weights.board import Board
+from penstock.workers.chaos import Delays, SlowBlock, SlowEnvironment
+from penstock.workers.plans import SamplerPlan
+from penstock.workers.sampling import BlockRun, Finished
+
+LISTEN_EVERY_S = 0.0005
+"""How long blocks that are always ready may keep a sampler from looking at its channel."""
+
+
+class Actors:
+    """One actor for each version in use; actors of versions that no block needs any more are used again."""
+
+    def __init__(self, board: Board, build: Callable[[], Actor], *, num_weights: int, num_statistics: int) -> None:
+        self._board, self._build = board, build
+        self._weights = np.zeros(num_weights, np.float32)
+        self._statistics = np.zeros(num_statistics, np.float64)
+        self._held: dict[int, Actor] = {}
+        self._spare: list[Actor] = []
+
+    def of_version(self, version: int, in_use: set[int]) -> Actor:
+        """The actor of exactly this version; what is not in `in_use` may be recycled for it."""
+        if version not in self._held:
+            for old in [v for v in self._held if v not in in_use]:
+                self._spare.append(self._held.pop(old))
+            self._board.load(version, self._weights, self._statistics)
+            actor = self._spare.pop() if self._spare else self._build()
+            actor.load(self._weights, self._statistics)
+            self._held[version] = actor
+        return self._held[version]
+
+
+class Sampler:
+    """Takes messages, gives messages. Knows no law: what to run, where and with what is said in each Start."""
+
+    def __init__(self, plan: SamplerPlan, slots: Slots, board: Board, channel: Channel) -> None:
+        self._plan, self._slots, self._channel = plan, slots, channel
+        memory = plan.memory
+        self._actors = Actors(board, self._build_actor, num_weights=memory.num_weights, num_statistics=memory.num_statistics)
+        self._runs: dict[int, BlockRun] = {}
+        self._versions: dict[int, int] = {}  # the version that each running block acts with
+        self._delays = Delays(plan.chaos.delay_ms)
+        self._last_done = time.perf_counter()
+        self.stopped = False
+
+    def open(self) -> None:
+        """Open and reset all blocks, and say so."""
+        for block in self._plan.blocks:
+            environment = self._open_block(block)
+            environment.reset()
+            self._runs[block] = self._run_of(block, environment)
+        self._channel.send(Up(self._plan.blocks))
+
+    def close(self) -> None:
+        for run in self._runs.values():
+            run.environment.close()
+
+    def handle(self, message: Anything) -> None:
+        """Obey one message."""
+        match message:
+            case Start():
+                self._start(message)
+            case HandIn(segment):
+                for run in self._running(segment):
+                    run.cut()
+            case WriteOff(segment):
+                for run in self._running(segment):
+                    run.abandon()
+                    self._versions.pop(run.block)
+                    self._channel.send(LetGo(segment))
+            case Stop():
+                self.stopped = True
+            case _:
+                raise TypeError(f"a sampler has no use for {message!r}")
+
+    def ready_runs(self) -> list[BlockRun]:
+        """Running blocks that can go on now, oldest segment first."""
+        ready = [run for run in self._runs.values() if run.number is not None and not run.awaiting]
+        return sorted(ready, key=lambda run: run.number or 0)
+
+    def awaited_runs(self) -> list[BlockRun]:
+        """Blocks whose environments are at work on their own."""
+        return [run for run in self._runs.values() if run.awaiting]
+
+    def advance(self, run: BlockRun) -> bool:
+        """One step of one block; true if that completed its segment."""
+        finished = run.advance()
+        if finished is not None:
+            self._report(finished)
+        return finished is not None
+
+    def _open_block(self, block: int) -> BlockEnvironment:
+        plan = self._plan
+        factor = plan.chaos.slow.get(plan.index, 1.0)
+        maker = plan.maker
+        if factor > 1 and plan.parallel != "vector":
+            maker = replace(maker, wrappers=(*maker.wrappers, SlowEnvironment(factor)))
+        environment = open_block(maker, plan.spec, plan.environments, plan.seed, block, plan.parallel)
+        return SlowBlock(environment, factor) if factor > 1 and plan.parallel == "vector" else environment
+
+    def _build_actor(self) -> Actor:
+        plan = self._plan
+        return build_actor(plan.spec, plan.model, plan.compute.backend, plan.custom_model)
+
+    def _run_of(self, block: int, environment: BlockEnvironment) -> BlockRun:
+        plan = self._plan
+        return BlockRun(block, environment, seed=plan.seed, drift=plan.drift, return_gamma=plan.return_gamma)
+
+    def _running(self, segment: int) -> list[BlockRun]:
+        return [run for run in self._runs.values() if run.number == segment]
+
+    def _start(self, message: Start) -> None:
+        self._delays.maybe()
+        actor = self._actors.of_version(message.version, set(self._versions.values()))
+        slot = self._slots[message.slot]
+        slot.stamp(segment=message.segment, version=message.version, block=message.block, worker=self._plan.incarnation)
+        self._versions[message.block] = message.version
+        self._runs[message.block].begin(message.segment, slot, actor)
+
+    def _report(self, finished: Finished) -> None:
+        del self._versions[finished.block]
+        now = time.perf_counter()
+        spent = finished.spent
+        idle_s = max(0.0, now - self._last_done - spent.environment_s - spent.inference_s)
+        self._last_done = now
+        self._channel.send(
+            Done(
+                segment=finished.segment,
+                steps=finished.steps,
+                rows=finished.rows,
+                short=finished.short,
+                environment_s=spent.environment_s,
+                inference_s=spent.inference_s,
+                idle_s=idle_s,
+                chaos_events=self._delays.take_events(),
+            )
+        )
+
+
+def serve(sampler: Sampler, channel: Channel) -> None:
+    """A sampler process's loop: wait for whatever comes first, a message or an environment; otherwise step on."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(channel.fileno(), selectors.EVENT_READ)
+        watched: dict[int, int] = {}
+        while not sampler.stopped:
+            _watch(selector, watched, sampler)
+            ready = sampler.ready_runs()
+            woken = {key.fd for key, _ in selector.select(0 if ready else None)}
+            if channel.fileno() in woken:
+                for message in channel.receive():
+                    sampler.handle(message)
+                continue
+            for run in sampler.awaited_runs():
+                if run.environment.fileno() in woken:
+                    sampler.advance(run)
+            if ready:
+                _step_until_listening(sampler, ready[0])
+
+
+def _watch(selector: selectors.BaseSelector, watched: dict[int, int], sampler: Sampler) -> None:
+    """Listen to the environments that are at work, and to no other: a descriptor that nobody serves would spin."""
+    wanted = {run.environment.fileno() for run in sampler.awaited_runs()}
+    for fd in wanted - watched.keys():
+        selector.register(fd, selectors.EVENT_READ)
+        watched[fd] = 1
+    for fd in watched.keys() - wanted:
+        selector.unregister(fd)
+        del watched[fd]
+
+
+def _step_until_listening(sampler: Sampler, run: BlockRun) -> None:
+    until = time.perf_counter() + LISTEN_EVERY_S
+    while not sampler.advance(run) and not run.awaiting and time.perf_counter() < until:
+        pass
+
+
+def work_inline(sampler: Sampler) -> None:
+    """The same without a process: run what was started until a segment is complete."""
+    while runs := sampler.ready_runs() or sampler.awaited_runs():
+        for run in runs:
+            if run.awaiting:
+                _wait_for(run)
+            if sampler.advance(run):
+                return
+
+
+def _wait_for(run: BlockRun) -> None:
+    with selectors.DefaultSelector() as selector:
+        selector.register(run.environment.fileno(), selectors.EVENT_READ)
+        selector.select()

@@ -1,0 +1,65 @@
+"""What settings may be called."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.config.naming import DIALECT, from_dialect, setting_name
+from penstock.config.sections import all_names, field_types, sections
+from penstock.config.values import Assignment
+from penstock.core.errors import Refused, UnknownName
+
+
+def test_sections_are_the_tables_of_a_config_file():
+    assert list(sections()) == ["envs", "learner", "model", "flow", "run", "compute", "checkpoint", "metrics"]
+
+
+def test_every_full_name_means_itself_and_every_unique_leaf_its_setting():
+    leaves = [name.partition(".")[2] for name in all_names()]
+    for name, leaf in zip(all_names(), leaves, strict=True):
+        assert setting_name(name) == name
+        if leaves.count(leaf) == 1:
+            assert setting_name(leaf) == name
+
+
+def test_a_table_has_entries():
+    assert setting_name("envs.arguments.gravity") == "envs.arguments.gravity"
+    with pytest.raises(UnknownName):
+        setting_name("envs.n_envs.gravity")
+
+
+@pytest.mark.parametrize(
+    ("key", "near"),
+    [
+        ("lerning_rate", "learning_rate"),
+        ("learner.gama", "learner.gamma"),
+        ("lerner.gamma", "learner"),
+        ("envs.gamma", "learner.gamma"),
+    ],
+)
+def test_unknown_names_get_the_nearest(key: str, near: str):
+    with pytest.raises(UnknownName, match=rf"did you mean {near}"):
+        setting_name(key)
+
+
+def test_a_leaf_of_several_sections_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("penstock.config.naming.all_names", lambda: ["run.seed", "envs.seed"])
+    with pytest.raises(Refused, match=r"write run\.seed or envs\.seed"):
+        setting_name("seed")
+
+
+def test_the_other_dialect_leads_to_settings_and_hides_none():
+    leaves = {name.partition(".")[2] for name in all_names()}
+    assert not leaves & set(DIALECT)
+    for entry in DIALECT.values():
+        section, _, field = entry.setting.partition(".")
+        assert field in field_types(section)
+
+
+def test_the_other_dialect_is_translated_with_a_note():
+    translated = from_dialect(Assignment("update_epochs", "8", is_text=True))
+    assert translated == (Assignment("learner.n_epochs", "8", is_text=True), "update_epochs is called learner.n_epochs here")
+    annealed = from_dialect(Assignment("anneal_lr", "True", is_text=True))
+    assert annealed is not None
+    assert annealed[0] == Assignment("learner.learning_rate_schedule", "linear")
+    assert from_dialect(Assignment("learner.gamma", 0.9)) is None
