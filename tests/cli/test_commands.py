@@ -202,7 +202,7 @@ def test_bench_is_handed_its_own_arguments(monkeypatch: pytest.MonkeyPatch):
     assert heard == ["limits", "--quick"]
 
 
-def _help_in_its_own_process(code: str) -> subprocess.CompletedProcess[str]:
+def _in_its_own_process(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
@@ -215,10 +215,10 @@ try:
     main({arguments})
 except SystemExit:
     pass
-sys.exit(' '.join(name for name in ('torch', 'gymnasium', 'rich', 'numpy', 'msgspec') if name in sys.modules))
+print(*(name for name in ('torch', 'gymnasium', 'rich', 'numpy', 'msgspec') if name in sys.modules), file=sys.stderr)
 """
-    done = _help_in_its_own_process(code)
-    assert (done.returncode, done.stderr.strip()) in ((0, ""), (1, ""))
+    done = _in_its_own_process(code)
+    assert done.stderr.strip() == ""
     assert "penstock train" in done.stdout
 
 
@@ -265,4 +265,4 @@ def test_eval_hands_over_and_reports(monkeypatch: pytest.MonkeyPatch, capsys: py
     assert result["return_low"] == pytest.approx(2.0 - 4.3027 / 3**0.5)
     assert main(["eval", "runs/x"]) == 0
     assert (asked["episodes"], asked["seed"], asked["deterministic"], asked["version"]) == (20, 0, True, None)
-    assert capsys.readouterr().out == "return 2 ± 1, 95 % interval of the mean -0.4841 to 4.484, 3 episodes\n"
+    assert capsys.readouterr().out == "return 2 ± 1, 95 % interval of the mean -0.4842 to 4.484, 3 episodes\n"

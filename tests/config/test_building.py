@@ -150,7 +150,7 @@ def test_settings_from_a_program():
     settings = {"gamma": 0.9, "model": {"hidden_sizes": [32]}, "run.seed": 3, "steps": 1e5}
     found = build("CartPole-v1", assignments=assignments_of(settings)).job
     assert (found.learner.gamma, found.model.hidden_sizes, found.run.seed, found.run.steps) == (0.9, (32,), 3, 100_000)
-    with pytest.raises(UnknownName, match="did you mean model.hidden_sizes"):
+    with pytest.raises(UnknownName, match=r"did you mean model\.hidden_sizes"):
         build("CartPole-v1", assignments=assignments_of({"model": {"hiden_sizes": [32]}}))
 
 

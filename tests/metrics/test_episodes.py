@@ -38,6 +38,13 @@ def test_is_the_tail_of_all_returns(returns: list[float]):
     assert window.episodes == len(returns)
 
 
+def test_what_is_older_than_the_window_is_forgotten():
+    window = filled([1000.0] + [1.0] * WINDOW)
+    assert (window.mean, window.std) == (1.0, 0.0)
+    assert window.length_mean == sum(range(2, WINDOW + 2)) / WINDOW
+    assert window.episodes == WINDOW + 1
+
+
 def test_a_target_needs_a_full_window():
     window = filled([500.0] * (WINDOW - 1))
     assert not window.reached(475.0)

@@ -53,6 +53,16 @@ def test_at_most_a_point_a_second_and_the_last(tmp_path: Path):
     assert [step for step, _ in curves(tmp_path)["rollout/ep_rew_mean"]] == [1, 9, 17, 25, 26]
 
 
+def test_what_was_passed_over_does_not_come_back(tmp_path: Path):
+    clock = HandClock()
+    sink = EventFile(tmp_path, every_s=1.0, clock=clock)
+    for steps in (1, 2, 3):  # at 0, 0.5 and 1 s
+        sink.write(record(steps))
+        clock.time += 0.5
+    sink.close()
+    assert [step for step, _ in curves(tmp_path)["rollout/ep_rew_mean"]] == [1, 3]
+
+
 def test_the_last_is_not_written_twice(tmp_path: Path):
     sink = EventFile(tmp_path)
     sink.write(record(1))

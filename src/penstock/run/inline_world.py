@@ -12,6 +12,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import threadpoolctl
+
 from penstock.core.clock import SystemClock
 from penstock.core.loading import load_object
 from penstock.core.protocols import Happening, Interrupted, Said
@@ -20,6 +22,9 @@ from penstock.store.slots import Slots
 from penstock.transport.channel import LocalChannel
 from penstock.transport.messages import Ready
 from penstock.workers.faults import fault_of
+
+BLAS_THREADS = 1
+"""NumPy's products, as in worker processes: how many threads share a product decides its last bits."""
 
 
 class InlineWorld:
@@ -40,6 +45,7 @@ class InlineWorld:
 
     def open(self) -> None:
         self._slots = self._wiring.create_slots()
+        self._blas = threadpoolctl.threadpool_limits(BLAS_THREADS, "blas")
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._old_handlers[number] = signal.signal(number, self._on_signal)
@@ -95,6 +101,7 @@ class InlineWorld:
         del grace_s
         for close in self._closing:
             close()
+        self._blas.restore_original_limits()
         for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 

@@ -6,7 +6,6 @@ import pickle
 import socket
 import sys
 
-import threadpoolctl
 import torch
 
 from penstock.store.slots import Slots
@@ -58,9 +57,8 @@ def _learn(plan: LearnerPlan, arenas: list[int], channel: SocketChannel) -> None
 def _sample(plan: SamplerPlan, arenas: list[int], channel: SocketChannel) -> None:
     torch.set_num_threads(plan.compute.sampler_threads)
     sampler = Sampler(plan, _slots(plan, arenas[0]), _board(plan, arenas[1]), channel)
-    with threadpoolctl.threadpool_limits(plan.compute.sampler_threads, "blas"):
-        sampler.open()
-        serve(sampler, channel)
+    sampler.open()
+    serve(sampler, channel)
     sampler.close()
 
 
@@ -101,8 +99,8 @@ class InlineSampler(Sampler):
         """Obey what it was told since its last turn, then sample until a segment is complete."""
         for message in self._inbox.receive():
             self.handle(message)
-        with threadpoolctl.threadpool_limits(self._threads, "blas"):
-            work_inline(self)
+        torch.set_num_threads(self._threads)
+        work_inline(self)
 
 
 def open_inline_learner(plan: LearnerPlan, slots: Slots, channel: LocalChannel) -> InlineLearner:
