@@ -1,0 +1,5 @@
+"""Measures this machine and what Penstock makes of it: limits, throughput, peers.
+
+Owns the frozen reference kernels and the order of measurements. Knows nothing of how Penstock computes: the bar is never
+measured with Penstock's own models or algorithms, and training is measured from outside, as a person would run it.
+"""

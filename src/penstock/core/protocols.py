@@ -131,10 +131,11 @@ Happening = Said | Ended | Interrupted
 class World(Protocol):
     """What the supervisor acts upon: real processes, one process, or a simulation. The only place where it waits."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock: ...
 
     def open(self) -> None:
-        """Start what takes longest."""
+        """Take what a run shares, and wait until workers can be started."""
 
     def start_learner(self, worker: int) -> None: ...
 

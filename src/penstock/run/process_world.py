@@ -17,7 +17,7 @@ from penstock.run.wiring import Wiring
 from penstock.store.slots import Slots
 from penstock.transport.channel import SocketChannel
 from penstock.transport.messages import Ready, Stop
-from penstock.workers.forkserver import Exited, ForkServer, Launched, Preloaded
+from penstock.workers.forkserver import Exited, ForkServer
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -29,6 +29,7 @@ class ProcessWorld:
         self.clock = SystemClock()
         self._wiring, self._server = wiring, server
         self._channels: dict[int, SocketChannel] = {}
+        self._numbers: dict[int, int] = {}  # worker to the server's number of it
         self._exited: dict[int, int] = {}
         self._slots: Slots | None = None
         self._board: Ready | None = None
@@ -43,11 +44,11 @@ class ProcessWorld:
         self._slots = self._wiring.create_slots()
         self._listen_for_signals()
         self._selector.register(self._server, selectors.EVENT_READ, "server")
-        while not (loaded := [r for r in self._wait_for_server() if isinstance(r, Preloaded)]):
-            if self._signals:
+        while self._server.preloaded is None:
+            if any(isinstance(happening, Interrupted) for happening in self.wait(None)):
                 raise KeyboardInterrupt
-        if loaded[0].error is not None:
-            raise RunFailed(f"workers cannot be started: {loaded[0].error}; run `penstock doctor`")
+        if self._server.preloaded.error is not None:
+            raise RunFailed(f"workers cannot be started: {self._server.preloaded.error}; run `penstock doctor`")
 
     def start_learner(self, worker: int) -> None:
         assert self._slots is not None
@@ -66,10 +67,10 @@ class ProcessWorld:
         try:
             channel.send(message)
         except ConnectionError:
-            self._hang_up(worker)  # it died; the server will say how
+            return  # it has died: what it said last is still to be heard, and the server will say how it ended
 
     def kill(self, worker: int) -> None:
-        self._server.kill(worker)
+        self._server.kill(self._numbers[worker])
 
     def wait(self, timeout_s: float | None) -> list[Happening]:
         """What happened, each worker's words before its end."""
@@ -92,10 +93,8 @@ class ProcessWorld:
         deadline = time.monotonic() + grace_s
         while self._channels.keys() - self._exited.keys() and (left_s := deadline - time.monotonic()) > 0:
             self.wait(left_s)
-        self._server.close()
+        self._kill_the_rest()
         self._selector.close()
-        for worker in list(self._channels):
-            self._channels.pop(worker).close()
         for fd in (self._woken, self._wakeup, self._board_fd):
             if fd >= 0:
                 os.close(fd)
@@ -105,9 +104,16 @@ class ProcessWorld:
 
     # ---------------------------------------------------------------- workers
 
+    def _kill_the_rest(self) -> None:
+        """End who did not stop; their channels close, and the server reaps them."""
+        for worker in list(self._channels):
+            if worker not in self._exited:
+                self.kill(worker)
+            self._hang_up(worker)
+
     def _launch(self, worker: int, title: str, plan: object, descriptors: list[int]) -> None:
         channel, theirs = SocketChannel.pair()
-        self._server.launch(worker, title, plan, [theirs.fileno(), *descriptors])
+        self._numbers[worker] = self._server.launch(title, plan, [theirs.fileno(), *descriptors])
         theirs.close()
         self._channels[worker] = channel
         self._selector.register(channel, selectors.EVENT_READ, worker)
@@ -136,14 +142,11 @@ class ProcessWorld:
 
     # ---------------------------------------------------------------- server and signals
 
-    def _wait_for_server(self) -> list[Preloaded | Launched | Exited]:
-        self._selector.select()
-        return self._server.receive()
-
     def _hear_server(self) -> None:
+        workers = {number: worker for worker, number in self._numbers.items()}
         for reply in self._server.receive():
-            if isinstance(reply, Exited):
-                self._exited[reply.incarnation] = reply.code
+            if isinstance(reply, Exited) and reply.number in workers:  # else it is of a run before this one
+                self._exited[workers[reply.number]] = reply.code
 
     def _listen_for_signals(self) -> None:
         self._selector.register(self._woken, selectors.EVENT_READ, "signal")

@@ -8,7 +8,6 @@ Nothing is left behind by what is refused: the directory is made last, and remov
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,42 +64,62 @@ class Outcome:
     exit_code: int = 0
 
 
-def train(request: Request) -> Outcome:
-    """Carry out a run. Raises Refused if nothing was started; failures of a run under way are in the outcome."""
-    job = request.job
-    server = None if job.run.workers == 0 else ForkServer()  # first: torch loads while the rest is checked
+def train(request: Request, server: ForkServer | None = None) -> Outcome:
+    """Carry out a run. Raises Refused if nothing was started; failures of a run under way are in the outcome.
+
+    `server` is a fork server to use and leave running; without one the run has its own.
+    """
+    if server is not None or request.job.run.workers == 0:
+        return _train(request, server)
+    own = ForkServer()  # first of all: torch loads while the rest is checked
     try:
-        maker = EnvironmentMaker.of(job.env, request.environment)
-        found = probe(maker, job.env)
-        job.model.check_for(found.spec)
-        directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
-        wiring = Wiring(
-            job=job,
-            maker=maker,
-            probe=found,
-            run_dir=directory.path,
-            settings_digest=request.config_digest,
-            custom_model=request.model,
-            initial_weights=request.init_from,
-        )
-        try:
-            world: World = InlineWorld(wiring) if server is None else ProcessWorld(wiring, server)
-            return _run(request, wiring, directory, world)
-        finally:
-            directory.remove_if_empty()
+        return _train(request, own)
     finally:
-        if server is not None:
-            server.close()
+        own.close()
+
+
+def _train(request: Request, server: ForkServer | None) -> Outcome:
+    job = request.job
+    maker = EnvironmentMaker.of(job.env, request.environment)
+    found = probe(maker, job.env)
+    job.model.check_for(found.spec)
+    directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
+    wiring = Wiring(
+        job=job,
+        maker=maker,
+        probe=found,
+        run_dir=directory.path,
+        settings_digest=request.config_digest,
+        custom_model=request.model,
+        initial_weights=request.init_from,
+    )
+    try:
+        return _run(request, wiring, directory, _world_of(wiring, server))
+    finally:
+        directory.remove_if_empty()
+
+
+def _world_of(wiring: Wiring, server: ForkServer | None) -> World:
+    """One process for `--workers 0`, else the processes that the server starts."""
+    if wiring.job.run.workers == 0 or server is None:
+        return InlineWorld(wiring)
+    return ProcessWorld(wiring, server)
 
 
 def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World) -> Outcome:
-    job = request.job
-    world.open()  # takes shared memory, or refuses; only then is anything written
-    directory.write_text("config.toml", request.config_toml)
-    journal = Journal(directory.path / "journal.jsonl")
-    journal.write("run_started", env_id=job.env.id, algo=job.algo, schedule=job.flow.schedule, seed=job.run.seed)
-    recorder = _recorder(request, wiring, journal, _sinks(directory.path, job.metrics))
-    supervisor = Supervisor(
+    try:
+        world.open()  # takes shared memory, or refuses; only then is anything written
+        directory.write_text("config.toml", request.config_toml)
+        recorder = _recorder(request, wiring, directory)
+        ending = _supervisor(wiring, world, recorder).run()
+    finally:
+        world.close(STOP_GRACE_S)
+    return _finish(request, wiring, directory, recorder, ending)
+
+
+def _supervisor(wiring: Wiring, world: World, recorder: Recorder) -> Supervisor:
+    job = wiring.job
+    return Supervisor(
         settings=job.run,
         law=wiring.open_law(),
         world=world,
@@ -109,23 +128,20 @@ def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World
         num_workers=wiring.num_workers,
         checkpoint_every=job.checkpoint.every,
     )
-    try:
-        ending = supervisor.run()
-    finally:
-        world.close(STOP_GRACE_S)
-    return _finish(request, wiring, directory, recorder, ending)
 
 
-def _recorder(request: Request, wiring: Wiring, journal: Journal, sinks: Sequence[Sink]) -> Recorder:
+def _recorder(request: Request, wiring: Wiring, directory: RunDirectory) -> Recorder:
     job, spec = request.job, wiring.probe.spec
     clock = SystemClock()
+    journal = Journal(directory.path / "journal.jsonl")
+    journal.write("run_started", env_id=job.env.id, algo=job.algo, schedule=job.flow.schedule, seed=job.run.seed)
     return Recorder(
         job,
         clock=clock,
         started_s=clock.now() if request.started_s is None else request.started_s,
         telemetry=Telemetry(staleness_bound=job.flow.bound, frame_skip=spec.frame_skip),
         journal=journal,
-        sinks=sinks,
+        sinks=_sinks(directory.path, job.metrics),
         panel=open_panel(quiet=request.quiet, lines_every_s=job.metrics.lines_every_s),
         callback=request.callback,
         run_dir=str(wiring.run_dir),

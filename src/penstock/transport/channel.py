@@ -54,7 +54,7 @@ class SocketChannel:
             except BlockingIOError:
                 return messages
             except ConnectionResetError:
-                data, fds = b"", []
+                continue  # it left without reading all that we sent; what it sent is still there to be read
             self.descriptors += fds
             if not data:
                 if messages:

@@ -41,14 +41,14 @@ THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS
 class Launch(msgspec.Struct, frozen=True, tag=True):
     """Start a worker; its payload and everything that it shares come as descriptors."""
 
-    incarnation: int
+    number: int
     title: str
 
 
 class Kill(msgspec.Struct, frozen=True, tag=True):
     """End this worker at once. The server reaps its children itself, so the pid cannot have become another's."""
 
-    incarnation: int
+    number: int
 
 
 class Preloaded(msgspec.Struct, frozen=True, tag=True):
@@ -61,14 +61,14 @@ class Preloaded(msgspec.Struct, frozen=True, tag=True):
 class Launched(msgspec.Struct, frozen=True, tag=True):
     """The worker runs under this pid."""
 
-    incarnation: int
+    number: int
     pid: int
 
 
 class Exited(msgspec.Struct, frozen=True, tag=True):
     """The worker is dead: exit code, or minus the signal's number."""
 
-    incarnation: int
+    number: int
     code: int
 
 
@@ -81,7 +81,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class ForkServer:
-    """Starts the server process at once; use it when `Preloaded` has come."""
+    """Starts the server process at once; use it when `Preloaded` has come. Several runs may use one, one after another."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -96,21 +96,25 @@ class ForkServer:
             start_new_session=True,
         )
         theirs.close()
+        self._num_launched = 0
+        self.preloaded: Preloaded | None = None  # once it is ready
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def launch(self, incarnation: int, title: str, payload: object, descriptors: Sequence[int]) -> None:
-        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors."""
+    def launch(self, title: str, payload: object, descriptors: Sequence[int]) -> int:
+        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors; its number."""
         data = cloudpickle.dumps(sys.path) + cloudpickle.dumps(payload)
         arena = Arena.create("payload", len(data))
         arena.memory[: len(data)] = data
-        request = _encode(Launch(incarnation, title))
+        self._num_launched += 1
+        request = _encode(Launch(self._num_launched, title))
         socket.send_fds(self._socket, [request], [arena.fd, *descriptors])
         arena.close()
+        return self._num_launched
 
-    def kill(self, incarnation: int) -> None:
-        self._socket.sendall(_encode(Kill(incarnation)))
+    def kill(self, number: int) -> None:
+        self._socket.sendall(_encode(Kill(number)))
 
     def receive(self) -> list[Preloaded | Launched | Exited]:
         """All replies that are there, without waiting."""
@@ -124,7 +128,10 @@ class ForkServer:
                 raise RunFailed(
                     f"the process that starts workers has ended (exit code {self._process.poll()}); see its message above"
                 )
-            replies.append(_replies.decode(data))
+            reply = _replies.decode(data)
+            if isinstance(reply, Preloaded):
+                self.preloaded = reply
+            replies.append(reply)
 
     def close(self) -> None:
         """End the server and, with it, every worker that is left."""
@@ -145,8 +152,8 @@ class _Children:
 
     by_pid: dict[int, int]
 
-    def pid_of(self, incarnation: int) -> int | None:
-        return next((pid for pid, number in self.by_pid.items() if number == incarnation), None)
+    def pid_of(self, number: int) -> int | None:
+        return next((pid for pid, other in self.by_pid.items() if other == number), None)
 
 
 def serve(fd: int) -> None:
@@ -198,17 +205,17 @@ def _serve_one(supervisor: socket.socket, children: _Children) -> None:
     if not data:
         raise EOFError
     match _requests.decode(data):
-        case Launch(incarnation, title):
+        case Launch(number, title):
             pid = os.fork()
             if pid == 0:
                 supervisor.close()
                 _become_worker(title, descriptors)
             for fd in descriptors:
                 os.close(fd)
-            children.by_pid[pid] = incarnation
-            supervisor.sendall(_encode(Launched(incarnation, pid)))
-        case Kill(incarnation):
-            if (victim := children.pid_of(incarnation)) is not None:
+            children.by_pid[pid] = number
+            supervisor.sendall(_encode(Launched(number, pid)))
+        case Kill(number):
+            if (victim := children.pid_of(number)) is not None:
                 os.kill(victim, signal.SIGKILL)
 
 
@@ -217,8 +224,8 @@ def _reap(supervisor: socket.socket, children: _Children) -> None:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
-        incarnation = children.by_pid.pop(pid)
-        supervisor.sendall(_encode(Exited(incarnation, os.waitstatus_to_exitcode(status))))
+        number = children.by_pid.pop(pid)
+        supervisor.sendall(_encode(Exited(number, os.waitstatus_to_exitcode(status))))
 
 
 def _become_worker(title: str, descriptors: list[int]) -> None:
