@@ -1,0 +1,174 @@
+"""Laws that are broken in one place each. The drive must catch every one, with the law's own `check` switched off."""
+
+from __future__ import annotations
+
+import pytest
+from law_drive import Drive, Setting, drawn_setting
+
+from penstock.flow.events import Command, Event, Law, RunEnding, StartSegment, TrainBatch
+from penstock.flow.free import FreeLaw, _Segment, _State
+from penstock.flow.pinned import PinnedLaw
+
+TRIES = 300
+
+
+class CapacityBackAtTake(FreeLaw):
+    """Gives a slot back when the learner picks the segment up, not when it is trained."""
+
+    def handle(self, event: Event) -> list[Command]:
+        commands = super().handle(event)
+        for segment in self._in_state(_State.TRAINING):
+            self._release(segment)
+        return commands + self._issue()
+
+
+class CapacityBackAtTakeInOtherSlots(CapacityBackAtTake):
+    """The same with slots to spare, so that no slot is shared: the data is stale at birth."""
+
+    def __init__(self, **settings: int) -> None:
+        super().__init__(**settings)
+        self.num_slots += self.segments_per_batch
+        self._free_slots.extend(range(self.num_slots - self.segments_per_batch, self.num_slots))
+
+
+class NoDeadlines(FreeLaw):
+    def _deadlines_can_be_met(self, segments: list[_Segment], first: int) -> bool:
+        return True
+
+
+class DeadlinesOneTooLate(FreeLaw):
+    def _deadlines_can_be_met(self, segments: list[_Segment], first: int) -> bool:
+        return super()._deadlines_can_be_met(segments, first - 1)
+
+
+class NeverAsks(FreeLaw):
+    def _ask_late_ones(self) -> list[Command]:
+        return []
+
+
+class AsksEverybody(FreeLaw):
+    def _ask_late_ones(self) -> list[Command]:
+        for segment in self._segments.values():
+            segment.version -= self.staleness
+        commands = super()._ask_late_ones()
+        for segment in self._segments.values():
+            segment.version += self.staleness
+        return commands
+
+
+class SlotBackAtWriteOff(FreeLaw):
+    """Uses a slot again although the worker may still be writing to it."""
+
+    def _expired(self, number: int) -> list[Command]:
+        commands = super()._expired(number)
+        if commands:
+            self._release(self._segments[number])
+        return commands
+
+
+class BelievesTheDead(FreeLaw):
+    def _bury(self, worker: int) -> None:
+        for block in [b for b, host in self._hosts.items() if host == worker]:
+            del self._hosts[block]
+            if block in self._idle:
+                self._idle.remove(block)
+
+
+class LosesTheBlock(FreeLaw):
+    """Takes the slot back when a worker lets go, and forgets that the block can run again."""
+
+    def _acknowledged(self, number: int, worker: int) -> None:
+        segment = self._segments.get(number)
+        if segment is not None and segment.worker == worker and segment.state is _State.WRITTEN_OFF:
+            self._release(segment)
+
+
+class WaitsForEveryBlock(FreeLaw):
+    """Takes a batch only while every block has a host, and so stops with the first worker that stays away."""
+
+    def _advance(self) -> list[Command]:
+        return super()._advance() if len(self._hosts) == self.num_blocks else []
+
+
+class IgnoresTheEnd(FreeLaw):
+    def handle(self, event: Event) -> list[Command]:
+        return [] if isinstance(event, RunEnding) else super().handle(event)
+
+
+class OneRoundTooEarly(PinnedLaw):
+    def _issue(self) -> list[Command]:
+        self.version += 1
+        commands = super()._issue()
+        self.version -= 1
+        return commands
+
+
+class ActsWithTheNewest(PinnedLaw):
+    """Every segment with the newest weights there are: fresher data, but no longer a function of the settings."""
+
+    def _issue(self) -> list[Command]:
+        commands = []
+        for command in super()._issue():
+            assert isinstance(command, StartSegment)
+            commands.append(StartSegment(command.segment, command.block, command.worker, command.slot, self.version))
+        return commands
+
+
+class BatchByArrival(PinnedLaw):
+    def _advance(self) -> list[Command]:
+        commands = super()._advance()
+        order = list(self._ready.values())
+        return [TrainBatch(c.version, tuple(m for m in order if m in c.members)) for c in commands if isinstance(c, TrainBatch)]
+
+
+class BelievesAnyWorker(PinnedLaw):
+    def _done(self, segment: int, worker: int, steps: int) -> None:
+        host = self._blocks[segment % self.num_blocks].host
+        super()._done(segment, worker if host is None else host, steps)
+
+
+class ForgetsAfterDeath(PinnedLaw):
+    """Leaves a dead worker's block running: nobody replays it."""
+
+    def _bury(self, worker: int) -> None:
+        for block in self._blocks:
+            if block.host == worker:
+                block.host = None
+
+
+FREE = [
+    CapacityBackAtTake,
+    CapacityBackAtTakeInOtherSlots,
+    NoDeadlines,
+    DeadlinesOneTooLate,
+    NeverAsks,
+    AsksEverybody,
+    SlotBackAtWriteOff,
+    BelievesTheDead,
+    LosesTheBlock,
+    WaitsForEveryBlock,
+    IgnoresTheEnd,
+]
+PINNED = [OneRoundTooEarly, ActsWithTheNewest, BatchByArrival, BelievesAnyWorker, ForgetsAfterDeath]
+
+
+def opened(broken: type, setting: Setting) -> Law:
+    law: Law
+    if setting.pinned:
+        law = broken(num_blocks=setting.blocks, staleness=setting.staleness)
+    else:
+        settings = {"staleness": setting.staleness, "depth": setting.depth, "segments_per_batch": setting.size}
+        law = broken(num_blocks=setting.blocks, **settings)
+    return law
+
+
+def drive_until_caught(broken: type) -> None:
+    for seed in range(TRIES):
+        setting = drawn_setting(seed, pinned=issubclass(broken, PinnedLaw))
+        Drive(setting, seed, law=opened(broken, setting), trust_check=False).run()
+
+
+@pytest.mark.parametrize("broken", [*FREE, *PINNED], ids=lambda law: law.__name__)
+def test_a_broken_law_is_caught(broken: type) -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        drive_until_caught(broken)
