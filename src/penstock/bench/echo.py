@@ -6,6 +6,7 @@ Its first half is what the measuring side uses. Imports no torch, so that it sta
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 import subprocess
 import sys
@@ -23,9 +24,7 @@ ROUNDS = 100
 
 _RING, _END = (1).to_bytes(8, sys.byteorder), (2).to_bytes(8, sys.byteorder)
 START = Start(segment=1, block=2, slot=3, version=4)
-DONE = Done(
-    segment=1, steps=32, rows=1024, short=False, environment_s=0.1, inference_s=0.1, idle_s=0.1, chaos_events=0
-)
+DONE = Done(segment=1, steps=32, rows=1024, short=False, environment_s=0.1, inference_s=0.1, idle_s=0.1, chaos_events=0)
 
 
 @contextmanager
@@ -60,13 +59,13 @@ def _bell() -> tuple[int, int]:
 def message_round_trips() -> Iterator[Callable[[], int]]:
     """A kernel that sends the smallest command of a run and waits for its answer; counts round trips."""
     channel, theirs = SocketChannel.pair()
-    with _other_process("message", (theirs.fileno(),)):
+    with _other_process("message", (theirs.fileno(),)), _waiting_for(channel) as selector:
         theirs.close()
 
         def exchange() -> int:
             for _ in range(ROUNDS):
                 channel.send(START)
-                channel.wait()
+                selector.select()
                 channel.receive()
             return ROUNDS
 
@@ -75,6 +74,13 @@ def message_round_trips() -> Iterator[Callable[[], int]]:
         finally:
             channel.send(Stop())
     channel.close()
+
+
+def _waiting_for(channel: SocketChannel) -> selectors.DefaultSelector:
+    """A selector that lives as long as the conversation, as those of a run do."""
+    selector = selectors.DefaultSelector()
+    selector.register(channel, selectors.EVENT_READ)
+    return selector
 
 
 @contextmanager
@@ -98,13 +104,17 @@ def answer_bell(hear: int, ring: int) -> None:
 def answer_messages(descriptor: int) -> None:
     """A Done for every Start."""
     channel = SocketChannel(socket.socket(fileno=descriptor))
-    while channel.wait():
-        for message in channel.receive():
-            if isinstance(message, Stop):
-                return
-            channel.send(DONE)
+    with _waiting_for(channel) as selector:
+        while selector.select():
+            for message in channel.receive():
+                if isinstance(message, Stop):
+                    return
+                channel.send(DONE)
 
 
 if __name__ == "__main__":
-    answer = {"bell": answer_bell, "message": answer_messages}[sys.argv[1]]
-    answer(*map(int, sys.argv[2:]))
+    descriptors = [int(text) for text in sys.argv[2:]]
+    if sys.argv[1] == "bell":
+        answer_bell(*descriptors)
+    else:
+        answer_messages(*descriptors)

@@ -104,7 +104,9 @@ def penstock_settings(job: Job) -> dict[str, Any]:
     return {**own, **network, **{f"learner.{name}": value for name, value in job.learner().items()}}
 
 
-def penstock_arguments(job: Job, *, schedule: str, steps: int, seed: int, sets: Sequence[str], workers: int | None) -> list[str]:
+def penstock_arguments(
+    job: Job, *, schedule: str, steps: int, seed: int, sets: Sequence[str], workers: int | None
+) -> list[str]:
     """The arguments of the run to measure, less --out."""
     arguments = ["train", job.env_id, "--algo", "ppo", "--preset", "none", "--schedule", schedule]
     arguments += ["--steps", str(steps), "--seed", str(seed), "--json", "--quiet"]

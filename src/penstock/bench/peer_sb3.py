@@ -1,7 +1,7 @@
 """Measures stable-baselines3's PPO. Run as a script by the interpreter that has it; imports nothing of Penstock.
 
-Takes its settings as one JSON argument and prints one line of JSON: how many steps were done after how many seconds, at the start
-of every rollout and at the end. What the callback costs SB3 spends without one too.
+Takes its settings as one JSON argument and prints one line of JSON: how many steps were done after how many seconds, at
+the start of every rollout and at the end. What the callback costs SB3 spends without one too.
 """
 
 from __future__ import annotations

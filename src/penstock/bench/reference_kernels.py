@@ -49,9 +49,7 @@ class TwoTowers(nn.Module):
 
 
 def _tower(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(
-        nn.Linear(inputs, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, outputs)
-    )
+    return nn.Sequential(nn.Linear(inputs, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, outputs))
 
 
 def ppo_update(inputs: int, outputs: int, rows: int, *, discrete: bool) -> Kernel:
@@ -74,7 +72,7 @@ def ppo_update(inputs: int, outputs: int, rows: int, *, discrete: bool) -> Kerne
         policy_loss = -torch.minimum(ratio * normalized, clipped * normalized).mean()
         loss = policy_loss + VF_COEF * nn.functional.mse_loss(value, target) - 0.0 * entropy
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(network.parameters(), MAX_GRAD_NORM)
         optimizer.step()
         return rows
@@ -99,7 +97,11 @@ def numpy_forward(inputs: int, outputs: int, rows: int) -> Kernel:
     """The same two towers in NumPy. Counts rows."""
     network = TwoTowers(inputs, outputs, discrete=True)
     towers = [
-        [(layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy()) for layer in tower if isinstance(layer, nn.Linear)]
+        [
+            (layer.weight.detach().numpy().T.copy(), layer.bias.detach().numpy())
+            for layer in tower
+            if isinstance(layer, nn.Linear)
+        ]
         for tower in (network.policy, network.value)
     ]
     observation = np.random.default_rng(0).standard_normal((rows, inputs)).astype(np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import fields
@@ -17,12 +18,16 @@ from penstock.cli.summary import as_json, as_text
 from penstock.config.building import Built, build, resumed
 from penstock.config.values import Assignment
 from penstock.core.errors import Refused
+from penstock.run.directory import finished_summary
 from penstock.run.training import train
 
 
 def carry_out(command: Train) -> int:
     """Train, and print the summary."""
     built = built_from(command)
+    if command.resume is not None:
+        report(finished_summary(Path(command.resume)), json=command.json, quiet=command.quiet)
+        return 0
     if not command.quiet:
         for note in built.notes:
             print(f"penstock: {note}", file=sys.stderr, flush=True)
@@ -41,8 +46,16 @@ def carry_out(command: Train) -> int:
 
 
 def process_start_s() -> float:
-    """When this process began, on the monotonic clock: what the interpreter's start took counts."""
-    return time.monotonic() - (time.time() - psutil.Process().create_time())
+    """When this process began, on the monotonic clock: what the interpreter's start took counts.
+
+    The kernel keeps it in ticks since boot; psutil would go through the wall clock and be off by up to a second.
+    """
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return time.monotonic() - (time.time() - psutil.Process().create_time())
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.monotonic() - age_s
 
 
 def report(summary: dict[str, Any], *, json: bool, quiet: bool) -> None:

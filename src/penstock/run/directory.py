@@ -17,6 +17,9 @@ import msgspec
 
 from penstock.core.errors import Refused
 
+FINISHED = ("return", "steps", "minutes")
+"""Reasons to stop after which nothing is left to do."""
+
 
 def default_directory(env_id: str, algo: str, seed: int) -> Path:
     """`runs/<env>-<algo>-s<seed>-<time>`."""
@@ -58,6 +61,20 @@ class RunDirectory:
         aside = self.path / f".{name}.writing"
         aside.write_text(text, encoding="utf-8")
         aside.rename(self.path / name)
+
+
+def finished_summary(path: Path) -> dict[str, Any]:
+    """The summary of a run that has used up its budget; refuses others, never starts afresh."""
+    try:
+        summary = msgspec.json.decode((path / "summary.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        summary = {}
+    if isinstance(summary, dict) and summary.get("stop_reason") in FINISHED:
+        return summary
+    raise Refused(
+        f"{path} has not finished, and this version cannot go on with a run that was cut short; "
+        f"start a new one from its weights: --init-from {path}"
+    )
 
 
 def _unused(path: Path) -> Path:

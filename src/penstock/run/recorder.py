@@ -139,7 +139,6 @@ class Recorder:
         telemetry = self.telemetry
         if telemetry.train_wall_s is None:
             return "Nothing has been trained yet."
-        busy = sum(s.environment_s + s.inference_s for s in telemetry.samplers.values()) or 1.0
         block, waited_s = max(self._waited_s.items(), key=lambda item: item[1], default=(None, 0.0))
         inline = self._job.run.workers == 0
         return bottleneck(
@@ -148,8 +147,8 @@ class Recorder:
                 staleness=self._job.flow.bound,
                 learner_busy=telemetry.learner_busy or 0.0,
                 sampler_busy=() if inline else tuple(s.busy for s in telemetry.samplers.values()),
-                environment_share=sum(s.environment_s for s in telemetry.samplers.values()) / busy,
-                inference_share=sum(s.inference_s for s in telemetry.samplers.values()) / busy,
+                environment_share=telemetry.environment_share or 0.0,
+                inference_share=telemetry.inference_share or 0.0,
                 slowest_block=block,
                 slowest_block_wait=waited_s / telemetry.train_wall_s if telemetry.train_wall_s else 0.0,
                 cores=self._cores,

@@ -81,7 +81,8 @@ class Supervisor:
         self._debug = debug
         self._roster = Roster()
         self._leases: deque[tuple[float, int]] = deque()
-        self._running: set[int] = set()  # segments between StartSegment and their end
+        self._running: dict[int, float] = {}  # segments between StartSegment and their end: when the lease ends
+        self._overran: set[int] = set()  # workers that were killed for a lost lease
         self._learner_busy = False
         self._saves_under_way = 0
         self._save_deadline = 0.0
@@ -95,7 +96,8 @@ class Supervisor:
         self._world.start_learner(learner.incarnation)
         while self.phase is not Phase.STOPPED:
             for happening in self._world.wait(self._timeout_s()):
-                self._on(happening)
+                if self.phase is not Phase.STOPPED:
+                    self._on(happening)
             self._on_time()
         assert self.ending is not None
         return self.ending
@@ -122,7 +124,7 @@ class Supervisor:
                     self._tell_law(BlockUp(block, worker.incarnation))
             case messages.Done():
                 self._recorder.segment_done(worker, message)
-                self._running.discard(message.segment)
+                self._running.pop(message.segment, None)
                 self._tell_law(SegmentDone(message.segment, worker.incarnation, message.steps))
             case messages.LetGo(segment):
                 self._tell_law(WriteOffAcknowledged(segment, worker.incarnation))
@@ -170,10 +172,16 @@ class Supervisor:
         if worker is None:
             return  # it had already said why
         self._bury(worker)
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         what = f"{worker.title} (blocks {list(worker.blocks)})" if worker.blocks else worker.title
         story = self._recorder.story_of(worker)
-        self._fail(WorkerDied(f"{what} {how} without a word; the journal has its story", details=story), "error")
+        self._fail(WorkerDied(f"{what} {self._how_it_ended(incarnation, code)}", details=story), "error")
+
+    def _how_it_ended(self, incarnation: int, code: int) -> str:
+        if incarnation in self._overran:
+            lease = f"run.lease_s = {self._settings.lease_s:g} s"
+            return f"was killed: a segment took longer than {lease}; see why it is slow, or give it longer"
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        return f"{how} without a word; the journal has its story"
 
     def _bury(self, worker: Worker) -> None:
         self._roster.bury(worker.incarnation)
@@ -195,7 +203,7 @@ class Supervisor:
         due = [self._recorder.next_refresh_s]
         if self.phase is Phase.SAVING:
             due.append(self._save_deadline)
-        while self._leases and self._leases[0][1] not in self._running:
+        while self._leases and not self._is_held(*self._leases[0]):
             self._leases.popleft()
         if self._leases:
             due.append(self._leases[0][0])
@@ -205,14 +213,19 @@ class Supervisor:
     def _on_time(self) -> None:
         now = self._world.clock.now()
         while self._leases and self._leases[0][0] <= now:
-            _, segment = self._leases.popleft()
-            if segment in self._running:
+            end_s, segment = self._leases.popleft()
+            if self._is_held(end_s, segment):
                 self._tell_law(LeaseExpired(segment))
         if self.phase is Phase.SAVING and now >= self._save_deadline:
+            self._end_unsaved(RunFailed(f"the last checkpoint was not written within {SAVE_GRACE_S:g} s; use an earlier one"))
             self.phase = Phase.STOPPED
         if self.phase is Phase.RUNNING and not self._learner_busy and self._recorder.out_of_time():
             self._end(Ending("minutes"))
         self._recorder.refresh(self.phase.value, self._law.waiting_for())
+
+    def _is_held(self, end_s: float, segment: int) -> bool:
+        """A segment that is run again, by a block's next host, has a lease of its own; the old one no longer counts."""
+        return self._running.get(segment) == end_s
 
     # ---------------------------------------------------------------- the law
 
@@ -227,8 +240,9 @@ class Supervisor:
         match command:
             case StartSegment():
                 self._recorder.segment_started(command)
-                self._running.add(command.segment)
-                self._leases.append((self._world.clock.now() + self._settings.lease_s, command.segment))
+                lease_end_s = self._world.clock.now() + self._settings.lease_s
+                self._running[command.segment] = lease_end_s
+                self._leases.append((lease_end_s, command.segment))
                 start = messages.Start(command.segment, command.block, command.slot, command.version)
                 self._world.send(command.worker, start)
             case HandIn(segment, worker):
@@ -237,11 +251,12 @@ class Supervisor:
             case TrainBatch():
                 self._train(command)
             case WriteOff(segment, worker):
-                self._running.discard(segment)
+                self._running.pop(segment, None)
                 self._recorder.event("write_off", segment=segment, worker=worker, lease_s=self._settings.lease_s)
                 self._world.send(worker, messages.WriteOff(segment))
             case KillWorker(worker):
                 self._recorder.event("lease_expired", worker=worker, lease_s=self._settings.lease_s)
+                self._overran.add(worker)
                 self._world.kill(worker)
 
     def _train(self, command: TrainBatch) -> None:
@@ -267,7 +282,14 @@ class Supervisor:
 
     def _fail(self, error: PenstockError, reason: str) -> None:
         self._recorder.event("fault", kind=type(error).__name__, message=str(error), details=error.details)
+        if self.ending is not None and self._roster.learner is None:
+            self._end_unsaved(error)
         self._end(Ending(reason, error=error))
+
+    def _end_unsaved(self, error: PenstockError) -> None:
+        """An ending whose last checkpoint is missing is not a good one, whatever it began as."""
+        if self.ending is not None and self.ending.error is None:
+            self.ending = Ending("error", error=error, signal=self.ending.signal)
 
     def _end(self, ending: Ending) -> None:
         """The first reason counts. An update under way is finished; then everything is saved."""

@@ -108,6 +108,20 @@ class Telemetry:
         shares = [sampler.busy for sampler in self.samplers.values()]
         return sum(shares) / len(shares) if shares else None
 
+    @property
+    def environment_share(self) -> float | None:
+        """Share of the samplers' busy time spent in environments."""
+        return self._share_of_busy(sum(sampler.environment_s for sampler in self.samplers.values()))
+
+    @property
+    def inference_share(self) -> float | None:
+        """Share of the samplers' busy time spent in forward passes."""
+        return self._share_of_busy(sum(sampler.inference_s for sampler in self.samplers.values()))
+
+    def _share_of_busy(self, seconds: float) -> float | None:
+        busy = sum(sampler.environment_s + sampler.inference_s for sampler in self.samplers.values())
+        return seconds / busy if busy > 0 else None
+
     def record(self, message: Trained, elapsed_s: float) -> dict[str, Any]:
         """What is written down about this version; names are those of metrics/names.py."""
         trained_rows = sum(message.staleness)
@@ -131,7 +145,10 @@ class Telemetry:
             "dropped_segments": self.dropped_segments,
             "sps": self.sps,
             "learner_busy": self.learner_busy,
+            "learner_wait": None if self.learner_busy is None else 1.0 - self.learner_busy,
             "sampler_busy": self.sampler_busy,
+            "environment_share": self.environment_share,
+            "inference_share": self.inference_share,
             "wall_s": elapsed_s,
             "digest": self.digest,
             **message.metrics,

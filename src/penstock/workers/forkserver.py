@@ -159,7 +159,6 @@ class _Children:
 def serve(fd: int) -> None:
     """The server process: load, then fork on request, until the supervisor is gone."""
     with socket.socket(fileno=fd) as supervisor:
-        supervisor.sendall(_encode(_preload()))
         children = _Children({})
         wakeup, woken = os.pipe()
         os.set_blocking(woken, False)
@@ -167,6 +166,7 @@ def serve(fd: int) -> None:
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
+            supervisor.sendall(_encode(_preload()))
             _serve_requests(supervisor, wakeup, children)
         except (EOFError, ConnectionError):
             pass  # the supervisor is gone, which is how a run ends

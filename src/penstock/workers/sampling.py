@@ -17,6 +17,7 @@ import numpy as np
 
 from penstock.core.protocols import ALL, Actor, BlockEnvironment, Lanes
 from penstock.core.seeds import Purpose, stream
+from penstock.core.specs import Array
 from penstock.store.slots import Segment
 from penstock.workers.episodes import EpisodeTotals
 
@@ -61,6 +62,7 @@ class BlockRun:
         self._steps = np.zeros(self._lanes, np.int64)  # drift: the row that each lane is at
         self._in_flight = np.zeros(self._lanes, np.bool_)
         self._spent = Spent()
+        self._stepping_since = 0.0  # environments of this block have been at work since then
 
     def begin(self, number: int, segment: Segment, actor: Actor) -> None:
         """Start a segment: its numbers are drawn now, by (block, segment), so they belong to (lane, step)."""
@@ -114,14 +116,8 @@ class BlockRun:
         segment.log_prob[step] = acted.log_prob
         segment.value[step] = acted.value
         actions = self._actor.to_environment(acted.action)
-        middle = time.perf_counter()
-        self.environment.send(ALL, actions)
-        self.awaiting = True
         self._missing = self._lanes
-        self._spent.inference_s += middle - start
-        if self.environment.fileno() < 0:
-            self._collect(timeout_s=None)
-        self._spent.environment_s += time.perf_counter() - middle
+        self._send(ALL, actions, start)
 
     def _write_together(self, lanes: Lanes) -> None:
         environment, segment, step = self.environment, self._segment, self._step
@@ -152,14 +148,8 @@ class BlockRun:
         segment.log_prob[rows, lanes] = acted.log_prob[lanes]
         segment.value[rows, lanes] = acted.value[lanes]
         actions = self._actor.to_environment(acted.action)
-        middle = time.perf_counter()
         self._waiting[lanes], self._in_flight[lanes] = False, True
-        self.environment.send(lanes if len(lanes) < self._lanes else ALL, actions)
-        self.awaiting = True
-        self._spent.inference_s += middle - start
-        if self.environment.fileno() < 0:
-            self._collect(timeout_s=None)
-            self._spent.environment_s += time.perf_counter() - middle
+        self._send(lanes if len(lanes) < self._lanes else ALL, actions, start)
 
     def _write_drifting(self, lanes: Lanes) -> None:
         environment, segment = self.environment, self._segment
@@ -176,12 +166,26 @@ class BlockRun:
 
     # ---------------------------------------------------------------- both
 
+    def _send(self, lanes: Lanes, actions: Array, acting_since: float) -> None:
+        """Start the lanes' steps; what steps when it is asked is collected at once."""
+        now = time.perf_counter()
+        self._spent.inference_s += now - acting_since
+        if not self.awaiting:
+            self._stepping_since = now
+        self.environment.send(lanes, actions)
+        self.awaiting = True
+        if self.environment.fileno() < 0:
+            self._collect(timeout_s=None)
+
     def _collect(self, timeout_s: float | None) -> None:
         """Take what has come back; with timeout None, until everything has."""
         while self.awaiting:
             lanes = self.environment.receive(timeout_s)
             if not isinstance(lanes, slice) and not len(lanes):
                 return
+            now = time.perf_counter()
+            self._spent.environment_s += now - self._stepping_since
+            self._stepping_since = now
             if self._drift:
                 self._write_drifting(lanes)
             else:

@@ -1,0 +1,163 @@
+"""Whole runs in simulated time: settings and a script in, an ending and its books out; and the yardstick of the bare law."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from penstock.algorithms.settings import PPOSettings
+from penstock.envs.settings import EnvSettings
+from penstock.flow.events import BatchTrained, BlockUp, Event, HandIn, Law, SegmentDone, StartSegment, TrainBatch
+from penstock.flow.opening import open_law
+from penstock.flow.settings import FlowSettings
+from penstock.metrics.panel import Silence
+from penstock.run.directory import Journal
+from penstock.run.job import Job
+from penstock.run.recorder import Callback, Recorder
+from penstock.run.settings import RunSettings
+from penstock.run.supervisor import Ending, Supervisor
+from penstock.run.telemetry import Telemetry
+from penstock.testing.pace import Pace, Underway
+from penstock.testing.simulation import Script, SimulatedWorld
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """How a simulated run went."""
+
+    ending: Ending
+    recorder: Recorder
+    world: SimulatedWorld
+    law: Law
+    journal: list[dict[str, Any]]
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return self.recorder.telemetry
+
+    def sent(self, kind: type) -> list[tuple[float, str, Any]]:
+        """(moment, to whom, message) of every message of this kind."""
+        return [entry for entry in self.world.sent if isinstance(entry[2], kind)]
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """The journal's lines of this event."""
+        return [entry for entry in self.journal if entry["event"] == event]
+
+
+def simulate(
+    script: Script,
+    *,
+    flow: FlowSettings,
+    run: RunSettings,
+    directory: Path,
+    num_blocks: int = 4,
+    num_workers: int = 2,
+    checkpoint_every: int = 0,
+    callback: Callback | None = None,
+) -> SimulatedRun:
+    """One run under the real supervisor. The law's `check` runs after every event; what fails carries the seed."""
+    world = SimulatedWorld(script)
+    law = open_law(flow, num_blocks)
+    path = directory / "journal.jsonl"
+    path.unlink(missing_ok=True)
+    recorder = _recorder(script, flow, run, world, num_blocks, path, callback)
+    supervisor = Supervisor(
+        settings=run,
+        law=law,
+        world=world,
+        recorder=recorder,
+        num_blocks=num_blocks,
+        num_workers=num_workers,
+        checkpoint_every=checkpoint_every,
+        debug=True,
+    )
+    try:
+        world.open()
+        ending = supervisor.run()
+    except BaseException as error:
+        error.add_note(f"simulation seed {script.seed}, {flow}, {num_blocks} blocks on {num_workers} workers")
+        raise
+    finally:
+        world.close(0)
+        recorder.close()
+    journal = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+    return SimulatedRun(ending, recorder, world, law, journal)
+
+
+def _recorder(
+    script: Script, flow: FlowSettings, run: RunSettings, world: SimulatedWorld, blocks: int, journal: Path, callback: Any
+) -> Recorder:
+    job = Job(
+        algo="ppo",
+        algorithm="nothing:Nothing",
+        env=EnvSettings(id="Simulated-v0", n_envs=blocks * script.pace.lanes, n_blocks=blocks),
+        learner=PPOSettings(n_steps=script.pace.steps),
+        flow=flow,
+        run=run,
+    )
+    return Recorder(
+        job,
+        clock=world.clock,
+        started_s=world.clock.now(),
+        telemetry=Telemetry(staleness_bound=flow.bound, frame_skip=1),
+        journal=Journal(journal),
+        sinks=(),
+        panel=Silence(),
+        callback=callback,
+        run_dir=str(journal.parent),
+        threshold=None,
+        cores=64,
+    )
+
+
+@dataclass(frozen=True)
+class LawSpeed:
+    """What a law allows at best."""
+
+    rows: int
+    seconds: float
+
+    @property
+    def rows_per_s(self) -> float:
+        return self.rows / self.seconds
+
+
+def simulate_law(flow: FlowSettings, *, num_blocks: int, pace: Pace, train_s: float, versions: int) -> LawSpeed:
+    """Steps trained when messages cost nothing and every block has a core of its own: the yardstick for a real run."""
+    law = open_law(flow, num_blocks)
+    agenda: list[tuple[float, int, Event]] = []
+    order = itertools.count()
+    running: dict[int, Underway] = {}
+    rows, now_s = 0, 0.0
+
+    def obey(event: Event) -> None:
+        nonlocal rows
+        for command in law.handle(event):
+            match command:
+                case StartSegment(segment, block, worker):
+                    running[segment] = pace.begin(block, segment, now_s)
+                    later(running[segment].end_s, SegmentDone(segment, worker, pace.steps))
+                case HandIn(segment, worker) if segment in running:
+                    running[segment].cut(now_s)
+                    later(running[segment].end_s, SegmentDone(segment, worker, running[segment].steps))
+                case TrainBatch(version, members):
+                    rows += sum(member.steps for member in members) * pace.lanes
+                    later(now_s + train_s, BatchTrained(version + 1))
+
+    def later(moment_s: float, event: Event) -> None:
+        heapq.heappush(agenda, (moment_s, next(order), event))
+
+    obey(BatchTrained(0))
+    for block in range(num_blocks):
+        obey(BlockUp(block, block))
+    while law.version < versions:
+        now_s, _, event = heapq.heappop(agenda)
+        if isinstance(event, SegmentDone) and running.pop(event.segment, None) is None:
+            continue  # it was cut before
+        obey(event)
+    return LawSpeed(rows, now_s)

@@ -1,0 +1,44 @@
+"""Environments that misbehave on cue, for tests with real processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+
+class Troublesome(gymnasium.Env[Any, Any]):
+    """Episodes of ten steps of reward 1; at step `at` of episode `episode` it does `trouble`."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, trouble: str = "none", at: int = 3, episode: int = 5, seconds: float = 0.0) -> None:
+        self._trouble, self._at, self._when, self._seconds = trouble, at, episode, seconds
+        self._episode = -1
+        self._step = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._episode += 1
+        self._step = 0
+        if self._trouble == "reset":
+            raise RuntimeError("the reset button is stuck")
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._step += 1
+        time.sleep(self._seconds)
+        observation = np.full(3, 0.1, np.float32)
+        if self._episode == self._when and self._step == self._at:
+            match self._trouble:
+                case "raise":
+                    raise RuntimeError("a gear broke")
+                case "exit":
+                    os._exit(3)
+                case "nan":
+                    observation[1] = np.nan
+        return observation, 1.0, self._step == 10, False, {}

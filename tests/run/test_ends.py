@@ -1,0 +1,104 @@
+"""How runs end from outside: signals, SIGKILL, refusals. Each test is a process of its own, as a person starts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+pytestmark = pytest.mark.processes
+
+SLOW = ["--preset", "none", "--steps", "1e9", "--set", "n_envs=8", "--set", "n_steps=32", "--set", "batch_size=64"]
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "penstock", "train", *arguments]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for_version(run_dir: Path, version: int, timeout_s: float = 30.0) -> None:
+    """Until the run has trained so many batches."""
+    deadline = time.monotonic() + timeout_s
+    metrics = run_dir / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_text().count("\n") < version:
+        assert time.monotonic() < deadline, "the run did not get going"
+        time.sleep(0.05)
+
+
+def descendants(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_finishes_the_update_saves_and_says_so(tmp_path, number, code):
+    run = tmp_path / "run"
+    process = start("CartPole-v1", *SLOW, "--out", str(run), "--json", "--quiet", cwd=tmp_path)
+    wait_for_version(run, 3)
+    family = descendants(process)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=10)
+    assert process.returncode == code
+    summary = json.loads(output.splitlines()[-1])
+    assert summary["stop_reason"] == "signal"
+    assert summary == json.loads((run / "summary.json").read_text())
+    assert (run / "checkpoints" / str(summary["version"])).is_dir()
+    assert psutil.wait_procs(family, timeout=2)[1] == []
+
+
+def test_a_second_signal_stops_now(tmp_path):
+    run = tmp_path / "run"
+    process = start("CartPole-v1", *SLOW, "--out", str(run), "--quiet", cwd=tmp_path)
+    wait_for_version(run, 1)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+
+
+def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_path):
+    run = tmp_path / "run"
+    process = start("CartPole-v1", *SLOW, "--workers", "2", "--out", str(run), "--quiet", cwd=tmp_path)
+    wait_for_version(run, 2)
+    family = descendants(process)
+    assert len(family) == 4  # fork server, learner, two samplers
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+    assert psutil.wait_procs(family, timeout=2)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["CartPole-v7"], ["CartPole-v7"]),
+        (["CartPole-v1", "--algo", "pqo"], ["pqo", "ppo"]),
+        (["CartPole-v1", "--set", "learning_rat=1"], ["learning_rat", "learning_rate"]),
+        (["CartPole-v1", "--schedule", "sync", "--staleness", "2"], ["sync", "overlap"]),
+        (["CartPole-v1", "--schedule", "async", "--workers", "0"], ["async", "--workers"]),
+        (["CartPole-v1", "--set", "batch_size=1000"], ["1000", "nearest legal"]),
+        (["CartPole-v1", "--out", "full"], ["full", "not empty"]),
+        (["CartPole-v1", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
+        (["Blackjack-v1"], ["Tuple"]),
+        (["nowhere.to.be.found:Env"], ["nowhere"]),
+        (["CartPole-v1", "--resume", "full"], ["CartPole-v1"]),
+        (["--resume", "full"], ["full"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, arguments, words):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "kept.txt").write_text("mine")
+    process = start(*arguments, "--quiet", cwd=tmp_path)
+    output, errors = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert output == ""
+    assert len(errors.splitlines()) == 1, errors
+    assert errors.startswith("penstock: ")
+    for word in words:
+        assert word in errors
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["full", "kept.txt"]

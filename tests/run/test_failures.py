@@ -1,0 +1,81 @@
+"""What goes wrong in a run is named, once, and everything ends. Real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from script_environments import Troublesome
+
+from penstock.core.errors import EnvironmentFault, Refused, WorkerDied
+
+pytestmark = pytest.mark.processes
+
+SMALL: dict[str, Any] = {"preset": "none", "steps": 20_000, "n_envs": 4, "n_blocks": 2, "n_steps": 16, "batch_size": 32}
+
+
+def journal(run_dir: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run_dir / "journal.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("parallel", ["serial", "threads"])
+def test_an_environment_that_raises_is_named_with_place_and_cause(run_training, workers, parallel):
+    outcome = run_training(
+        Troublesome, **SMALL, workers=workers, parallel=parallel, envs={"arguments": {"trouble": "raise"}}
+    )
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert outcome.exit_code == 1
+    message = str(outcome.error)
+    for part in ("a gear broke", "lane", "seed", "episode 5", "step 3", "action"):
+        assert part in message
+    assert "Traceback" in outcome.error.details
+    assert outcome.summary["stop_reason"] == "error"
+    faults = [entry for entry in journal(outcome.run_dir) if entry["event"] == "fault"]
+    told = [fault["message"] for fault in faults]
+    assert len(told) == len(set(told)) <= max(1, workers)  # both workers' first lanes break; neither is told twice
+
+
+def test_an_environment_that_returns_nan_is_named(run_training):
+    outcome = run_training(Troublesome, **SMALL, workers=1, envs={"arguments": {"trouble": "nan"}})
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert "nan" in str(outcome.error).lower() or "finite" in str(outcome.error)
+
+
+def test_a_worker_that_dies_without_a_word_is_named_with_its_exit_code(run_training):
+    outcome = run_training(Troublesome, **SMALL, workers=2, envs={"arguments": {"trouble": "exit"}})
+    assert isinstance(outcome.error, WorkerDied)
+    assert "sampler-" in str(outcome.error)
+    assert "exit code 3" in str(outcome.error)
+    assert (outcome.run_dir / "summary.json").exists()
+    assert any(entry["event"] == "checkpoint" for entry in journal(outcome.run_dir))
+
+
+def test_an_environment_that_cannot_reset_is_refused_and_leaves_nothing(run_training, tmp_path):
+    with pytest.raises(Refused, match="the reset button is stuck"):
+        run_training(Troublesome, **SMALL, workers=1, envs={"arguments": {"trouble": "reset"}})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_callback_stops_the_run_at_a_version_boundary(run_training):
+    seen: list[dict[str, Any]] = []
+
+    def stop_at_three(record: dict[str, Any]) -> bool:
+        seen.append(record)
+        return record["version"] == 3
+
+    outcome = run_training("CartPole-v1", **SMALL, workers=1, callback=stop_at_three)
+    assert outcome.summary["version"] == 3
+    assert [record["version"] for record in seen] == [1, 2, 3]
+    assert (outcome.run_dir / "checkpoints" / "3").is_dir()
+
+
+def test_the_step_budget_ends_with_the_first_whole_batch_past_it(run_training):
+    outcome = run_training("CartPole-v1", **{**SMALL, "steps": 100}, workers=1)
+    assert 100 <= outcome.summary["env_steps"] < 100 + 4 * 16
+    records = [json.loads(line) for line in (outcome.run_dir / "metrics.jsonl").read_text().splitlines()]
+    assert records[-1]["env_steps"] == outcome.summary["env_steps"]
+    assert outcome.summary["masked_steps"] + outcome.summary["env_steps"] == 64 * outcome.summary["version"]
+    assert outcome.summary["samples_consumed"] == 4 * outcome.summary["env_steps"]
