@@ -14,7 +14,7 @@ from typing import Any
 
 from penstock.config.building import Built, assignments_of, build
 from penstock.config.files import config_digest, to_toml
-from penstock.core.errors import PenstockError, Refused
+from penstock.core.errors import PenstockError
 from penstock.run.training import Outcome, Request
 from penstock.run.training import train as carry_out
 from penstock.workers.policy import Policy, load_policy
@@ -57,8 +57,6 @@ def train(
     the run by returning True. Any setting can be given by its leaf name (`n_envs=64`) or by section
     (`learner={"learning_rate": 3e-4}`).
     """
-    if init_from is not None and not Path(init_from).exists():
-        raise Refused(f"init_from {init_from} does not exist")
     named = {"run.steps": steps, "run.seed": seed, "flow.schedule": schedule}
     given = {key: value for key, value in named.items() if value is not None}
     if isinstance(model, str):

@@ -47,12 +47,17 @@ def test_cartpole_trains_until_it_is_solved():
 
 
 def test_opening_note_says_algorithm_and_origin():
-    assert build("CartPole-v1").notes == ("CartPole-v1 with ppo, preset cartpole-ppo",)
-    assert build("Foo-v0").notes == ("Foo-v0 with ppo, default settings (there is no preset for it)",)
-    assert build("CartPole-v1", preset="none").notes == ("CartPole-v1 with ppo, default settings",)
+    assert build("CartPole-v1").notes[:-1] == ("CartPole-v1 with ppo, preset cartpole-ppo",)
+    assert build("Foo-v0").notes[:-1] == ("Foo-v0 with ppo, default settings (there is no preset for it)",)
+    assert build("CartPole-v1", preset="none").notes[:-1] == ("CartPole-v1 with ppo, default settings",)
     other = build("Foo-v0", preset="cartpole-ppo")
-    assert other.notes == ("Foo-v0 with ppo, preset cartpole-ppo (made for CartPole-v1)",)
+    assert other.notes[:-1] == ("Foo-v0 with ppo, preset cartpole-ppo (made for CartPole-v1)",)
     assert other.job.env.id == "Foo-v0"
+
+
+def test_last_note_says_how_the_budget_is_rounded():
+    built = build("Foo-v0", preset="none", assignments=texts("n_envs=8", "n_steps=16", "batch_size=64", "steps=1000"))
+    assert built.notes[-1] == "1,000 steps, rounded up to whole batches of at most 128"
 
 
 def test_algorithms_by_name_and_by_path():
@@ -108,7 +113,7 @@ def test_another_schedule_drops_the_staleness_of_the_layer_below(tmp_path: Path)
         (["workers=2", "chaos=slow:2=10"], "workers count from 0 to 1"),
         (["gamma=2"], "learner.gamma must be between 0 and 1"),
         (["schedule=asink"], "expected one of sync, overlap, async"),
-        (["num_minibatches=7"], "does not divide the 2048 rows"),
+        (["n_envs=64", "n_steps=32", "num_minibatches=7"], "does not divide the 2048 rows"),
         (["num_minibatches=0"], "does not divide"),
     ],
 )

@@ -53,6 +53,11 @@ def test_wait_returns_at_its_timeout_or_with_what_comes_first() -> None:
         world.wait(None)
 
 
+def test_a_run_that_never_ends_fails(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="the run does not end; simulation seed 5"):
+        simulate(Script(seed=5, limit_s=9.0), flow=FlowSettings(), run=RunSettings(steps=10**9), directory=tmp_path)
+
+
 def test_a_killed_worker_says_nothing_more_and_is_reported_dead() -> None:
     world = SimulatedWorld(Script(start_s=1.0))
     world.start_learner(0)
@@ -62,7 +67,7 @@ def test_a_killed_worker_says_nothing_more_and_is_reported_dead() -> None:
 
 
 def test_a_law_that_shares_slots_is_noticed_and_the_seed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real run, a broken law, its own check silenced: the learner finds another segment in the slot, as the real one would."""
+    """The real run, a broken law with its check silenced: the learner finds another segment in the slot."""
 
     def issue_into_slot_0(self: free.FreeLaw) -> list[free.Command]:
         commands = issue(self)

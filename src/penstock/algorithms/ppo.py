@@ -54,7 +54,7 @@ class PPO:
     def update(self, batch: Batch, progress: float) -> dict[str, float]:
         """Train on the batch's valid rows; `progress` is the share of the run's steps already trained, 0 to 1."""
         settings = self.settings
-        rows = valid_rows(batch, settings.gamma, settings.gae_lambda)
+        rows = valid_rows(batch, settings.gamma, settings.gae_lambda).to(self.flat.values.device)
         count = max(1, min(round(batch.valid.size / settings.batch_size), len(rows)))
         learning_rate = annealed(settings.learning_rate, settings.learning_rate_schedule, progress)
         clip_range = annealed(settings.clip_range, settings.clip_range_schedule, progress)

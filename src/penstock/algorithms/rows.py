@@ -29,9 +29,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.advantage)
 
+    def to(self, device: torch.device) -> Rows:
+        """The same rows on a device; themselves where they are there already."""
+        return Rows(*(getattr(self, field.name).to(device, non_blocking=True) for field in fields(self)))
+
     def minibatches(self, permutation: Array, count: int) -> Iterator[Rows]:
         """The rows in this order, in `count` pieces that differ by one row at most."""
-        order = torch.from_numpy(permutation)
+        order = torch.from_numpy(permutation).to(self.advantage.device)
         shuffled = [getattr(self, field.name).index_select(0, order) for field in fields(self)]
         edges = [len(self) * piece // count for piece in range(count + 1)]
         for start, stop in pairwise(edges):

@@ -48,7 +48,7 @@ def build(env: str, *, algo: str | None = None, preset: str | None = None, assig
     values.setdefault("envs", {})["id"] = env
     opening = _opening(env, algo, chosen, asked=preset)
     job, notes = _assigned(algo, path, values, assignments)
-    return Built(job, (opening, *notes), chosen)
+    return Built(job, (opening, *notes, _budget(job)), chosen)
 
 
 def resumed(run_dir: Path, assignments: Iterable[Assignment] = ()) -> Built:
@@ -116,6 +116,10 @@ def _opening(env: str, algo: str, chosen: Preset | None, *, asked: str | None) -
         other = f" (made for {chosen.env})" if chosen.env != env else ""
         return f"{env} with {algo}, preset {chosen.name}{other}"
     return f"{env} with {algo}, default settings" + ("" if asked == NONE else " (there is no preset for it)")
+
+
+def _budget(job: Job) -> str:
+    return f"{job.run.steps:,} steps, rounded up to whole batches of at most {batch_rows(job):,}"
 
 
 def _preset_values(preset: Preset) -> Values:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,8 +31,9 @@ def default_directory(env_id: str, algo: str, seed: int) -> Path:
 class RunDirectory:
     """A directory that this run alone writes to."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, made_here: bool) -> None:
         self.path = path
+        self._made_here = made_here
 
     @classmethod
     def create(cls, path: Path | None, *, env_id: str, algo: str, seed: int) -> RunDirectory:
@@ -40,16 +42,22 @@ class RunDirectory:
         try:
             if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
                 raise Refused(f"--out {chosen} exists and is not empty; name another directory or use --resume {chosen}")
+            made_here = not chosen.exists()
             chosen.mkdir(parents=True, exist_ok=True)
             if not os.access(chosen, os.W_OK | os.X_OK):
                 raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
         except OSError as error:
             raise Refused(f"cannot make {chosen}: {error.strerror}; name another directory with --out") from error
-        return cls(chosen)
+        return cls(chosen, made_here=made_here)
 
-    def remove_if_empty(self) -> None:
-        """Leave nothing behind where nothing was started."""
-        if self.path.is_dir() and not any(self.path.iterdir()):
+    def discard(self) -> None:
+        """Leave nothing behind where nothing was trained. All that is in it is ours: it was empty when the run began."""
+        for entry in self.path.iterdir():
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        if self._made_here:
             self.path.rmdir()
 
     @property

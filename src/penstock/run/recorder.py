@@ -87,6 +87,9 @@ class Recorder:
         members = [[m.segment, m.block, m.worker, m.version] for m in command.members]
         self._journal.write("batch", version=command.version, segments=members)
 
+    def episodes(self, returns: Sequence[float], lengths: Sequence[int]) -> None:
+        self.telemetry.episodes_finished(returns, lengths)
+
     def batch_trained(self, message: messages.Trained, law: Law) -> str | None:
         """Write down a version; the reason to stop here, if there is one."""
         telemetry = self.telemetry

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.core import errors
-from penstock.core.errors import PenstockError, RunFailed, WorkerDied
+from penstock.core.errors import PenstockError, Refused, RunFailed, WorkerDied
 from penstock.core.protocols import Ended, Happening, Interrupted, Said, World
 from penstock.flow.events import (
     BatchTrained,
@@ -96,8 +96,7 @@ class Supervisor:
         self._world.start_learner(learner.incarnation)
         while self.phase is not Phase.STOPPED:
             for happening in self._world.wait(self._timeout_s()):
-                if self.phase is not Phase.STOPPED:
-                    self._on(happening)
+                self._on(happening)
             self._on_time()
         assert self.ending is not None
         return self.ending
@@ -105,6 +104,8 @@ class Supervisor:
     # ---------------------------------------------------------------- what happens
 
     def _on(self, happening: Happening) -> None:
+        if self.phase is Phase.STOPPED:
+            return
         match happening:
             case Said(worker, message):
                 if (speaker := self._roster.find(worker)) is not None:
@@ -128,6 +129,8 @@ class Supervisor:
                 self._tell_law(SegmentDone(message.segment, worker.incarnation, message.steps))
             case messages.LetGo(segment):
                 self._tell_law(WriteOffAcknowledged(segment, worker.incarnation))
+            case messages.Episodes(returns, lengths):
+                self._recorder.episodes(returns, lengths)
             case messages.Trained():
                 self._on_trained(message)
             case messages.Saved():
@@ -162,7 +165,7 @@ class Supervisor:
     def _on_fault(self, worker: Worker, message: messages.Fault) -> None:
         kind = getattr(errors, message.kind, RunFailed)
         error: PenstockError = RunFailed(f"{worker.title}: {message.message}", details=message.details)
-        if isinstance(kind, type) and issubclass(kind, RunFailed):
+        if kind in (Refused, *RunFailed.__subclasses__()):
             error = kind(message.message, details=message.details)
         self._bury(worker)
         self._fail(error, "nonfinite" if message.kind == "NonFinite" else "error")

@@ -6,6 +6,7 @@ It decides nothing. The supervisor feeds it messages; sinks, panel, callback and
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +75,11 @@ class Telemetry:
         for staleness, rows in enumerate(message.staleness):
             if rows:
                 self.staleness[staleness] += rows
-        for value, length in zip(message.episode_returns, message.episode_lengths, strict=True):
+        self.episodes_finished(message.episode_returns, message.episode_lengths)
+
+    def episodes_finished(self, returns: Sequence[float], lengths: Sequence[int]) -> None:
+        """Count episodes, in the order in which they count."""
+        for value, length in zip(returns, lengths, strict=True):
             self.returns.add(value, length)
 
     @property

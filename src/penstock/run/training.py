@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from penstock.core.clock import SystemClock
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, Refused
 from penstock.core.protocols import Sink, World
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.probing import probe
@@ -80,6 +80,8 @@ def train(request: Request, server: ForkServer | None = None) -> Outcome:
 
 def _train(request: Request, server: ForkServer | None) -> Outcome:
     job = request.job
+    if request.init_from is not None and not request.init_from.exists():
+        raise Refused(f"--init-from {request.init_from} does not exist; name a run's directory or a checkpoint in it")
     maker = EnvironmentMaker.of(job.env, request.environment)
     found = probe(maker, job.env)
     job.model.check_for(found.spec)
@@ -95,8 +97,9 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
     )
     try:
         return _run(request, wiring, directory, _world_of(wiring, server))
-    finally:
-        directory.remove_if_empty()
+    except (PenstockError, KeyboardInterrupt):  # whatever is raised here was raised before anything was trained
+        directory.discard()
+        raise
 
 
 def _world_of(wiring: Wiring, server: ForkServer | None) -> World:
@@ -114,7 +117,10 @@ def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World
         ending = _supervisor(wiring, world, recorder).run()
     finally:
         world.close(STOP_GRACE_S)
-    return _finish(request, wiring, directory, recorder, ending)
+    outcome = _finish(request, wiring, directory, recorder, ending)
+    if isinstance(ending.error, Refused):  # a worker found what could not be seen from here: a network that does not fit
+        raise ending.error
+    return outcome
 
 
 def _supervisor(wiring: Wiring, world: World, recorder: Recorder) -> Supervisor:

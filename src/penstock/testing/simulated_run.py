@@ -133,10 +133,10 @@ def simulate_law(flow: FlowSettings, *, num_blocks: int, pace: Pace, train_s: fl
     agenda: list[tuple[float, int, Event]] = []
     order = itertools.count()
     running: dict[int, Underway] = {}
-    rows, now_s = 0, 0.0
+    batch_rows: list[int] = []
+    now_s = 0.0
 
     def obey(event: Event) -> None:
-        nonlocal rows
         for command in law.handle(event):
             match command:
                 case StartSegment(segment, block, worker):
@@ -146,7 +146,7 @@ def simulate_law(flow: FlowSettings, *, num_blocks: int, pace: Pace, train_s: fl
                     running[segment].cut(now_s)
                     later(running[segment].end_s, SegmentDone(segment, worker, running[segment].steps))
                 case TrainBatch(version, members):
-                    rows += sum(member.steps for member in members) * pace.lanes
+                    batch_rows.append(sum(member.steps for member in members) * pace.lanes)
                     later(now_s + train_s, BatchTrained(version + 1))
 
     def later(moment_s: float, event: Event) -> None:
@@ -160,4 +160,4 @@ def simulate_law(flow: FlowSettings, *, num_blocks: int, pace: Pace, train_s: fl
         if isinstance(event, SegmentDone) and running.pop(event.segment, None) is None:
             continue  # it was cut before
         obey(event)
-    return LawSpeed(rows, now_s)
+    return LawSpeed(sum(batch_rows[:versions]), now_s)

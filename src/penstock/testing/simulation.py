@@ -47,6 +47,8 @@ class Script:
     latency_s: float = 0.0005
     troubles: tuple[Trouble, ...] = ()
     seed: int = 0
+    limit_s: float = 3600.0
+    """A run that is still going on then would go on for ever; the simulation fails."""
 
 
 @dataclass
@@ -103,6 +105,7 @@ class SimulatedWorld:
         self._at(self.clock.now() + self._script.latency_s, lambda: [Ended(worker, -signal.SIGKILL)])
 
     def wait(self, timeout_s: float | None) -> list[Happening]:
+        assert self.clock.now() < self._script.limit_s, f"the run does not end; simulation seed {self._script.seed}"
         until_s = float("inf") if timeout_s is None else self.clock.now() + timeout_s
         while self._agenda and self._agenda[0][0] <= until_s:
             moment_s, _, happen = heapq.heappop(self._agenda)

@@ -3,7 +3,7 @@
 supervisor -> sampler     Start, HandIn, WriteOff, Stop
 sampler -> supervisor     Up, Done, LetGo, Fault
 supervisor -> learner     Train, Save, Stop
-learner -> supervisor     Ready, Trained, Saved, Fault
+learner -> supervisor     Ready, Episodes, Trained, Saved, Fault
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import msgspec
 
 MAX_DETAILS = 1 << 15
 """Characters of a traceback that travel; a message must stay under a socket's buffer."""
+MAX_EPISODES = 2048
+"""Episodes in one message, for the same reason."""
 
 
 class Message(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -100,6 +102,13 @@ class Ready(Message, frozen=True, tag=True, array_like=True):
     digest: str | None
 
 
+class Episodes(Message, frozen=True, tag=True, array_like=True):
+    """Finished episodes of the batch that the next Trained is about; for batches with more than fit one message."""
+
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+
+
 class Trained(Message, frozen=True, tag=True, array_like=True):
     """`version` is published. What the batch held, and how the update went."""
 
@@ -132,7 +141,7 @@ class Fault(Message, frozen=True, tag=True, array_like=True):
     details: str
 
 
-Anything = Start | HandIn | WriteOff | Stop | Up | Done | LetGo | Train | Save | Ready | Trained | Saved | Fault
+Anything = Start | HandIn | WriteOff | Stop | Up | Done | LetGo | Train | Save | Ready | Episodes | Trained | Saved | Fault
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Anything)

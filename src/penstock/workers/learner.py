@@ -26,7 +26,7 @@ from penstock.core.specs import Array
 from penstock.models.normaliser import Normaliser, discounted_returns
 from penstock.models.policy import build_policy
 from penstock.store.slots import Slots
-from penstock.transport.messages import Anything, Ready, Save, Saved, Slot, Stop, Train, Trained
+from penstock.transport.messages import MAX_EPISODES, Anything, Episodes, Ready, Save, Saved, Slot, Stop, Train, Trained
 from penstock.weights.board import Board
 from penstock.workers.chaos import Delays
 from penstock.workers.digest import BATCH_FIELDS, DigestChain
@@ -92,6 +92,9 @@ class Learner:
         self._publish()
         digest = self._extend_digest(raw, observation)
         returns, lengths = self._finished_episodes(places, raw)
+        while len(returns) > MAX_EPISODES:
+            self._channel.send(Episodes(returns[:MAX_EPISODES], lengths[:MAX_EPISODES]))
+            returns, lengths = returns[MAX_EPISODES:], lengths[MAX_EPISODES:]
         rows = int(np.count_nonzero(raw["valid"]))
         self._channel.send(
             Trained(

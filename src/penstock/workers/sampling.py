@@ -86,6 +86,7 @@ class BlockRun:
         if self.awaiting:
             self._collect(timeout_s=None)
         self._totals.forget()
+        self._ended = self.environment.terminated | self.environment.truncated
         self.number = None
 
     def advance(self) -> Finished | None:
@@ -203,9 +204,7 @@ class BlockRun:
         if short:
             self._mask_open_rows()
         self._totals.close(segment)
-        last = np.maximum(steps - 1, 0)
-        ended = segment.terminated[last, lanes] | segment.truncated[last, lanes]
-        self._ended = np.where(steps > 0, ended, self._ended)
+        self._ended = self.environment.terminated | self.environment.truncated
         number = self.number
         assert number is not None
         self.number = None
