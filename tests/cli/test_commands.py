@@ -135,7 +135,7 @@ def test_train_hands_over_the_job_and_prints_the_summary(run: Recorder, capsys: 
     assert request.started_s is not None
     assert 0 < time.monotonic() - request.started_s < 3600
     printed = capsys.readouterr()
-    assert printed.err == "penstock: CartPole-v1 with ppo, preset cartpole-ppo\n"
+    assert printed.err.startswith("penstock: CartPole-v1 with ppo, preset cartpole-ppo\n")
     assert "476.2 ± 12.5" in printed.out
     assert "98.8 k steps/s" in printed.out
     assert printed.out.splitlines()[-1].split() == ["run", "runs/x"]

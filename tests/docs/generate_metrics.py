@@ -1,6 +1,6 @@
 """Fills the table of docs/metrics.md from metrics/names.py; the text around it is written by hand. Run it after a change:
 
-    python tests/docs/generate_metrics.py
+python tests/docs/generate_metrics.py
 """
 
 from __future__ import annotations

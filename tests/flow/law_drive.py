@@ -223,15 +223,15 @@ class Drive:
         kills = []
         commands = self.law.handle(event)
         self._story.append(f"{event} -> {commands}")
-        expected_hand_ins: set[int] | None = None
         hand_ins: set[int] = set()
+        due: set[int] | None = None
         for command in commands:
             match command:
                 case StartSegment():
                     self._on_start(command)
                 case TrainBatch():
                     self._on_train(command)
-                    expected_hand_ins = self._due_next()
+                    due = self._due_at_take()
                 case HandIn(segment, worker):
                     assert self._running[segment].worker == worker, "the wrong worker is asked to hand in"
                     hand_ins.add(segment)
@@ -242,7 +242,8 @@ class Drive:
                     self._dropped += 1
                 case KillWorker(worker):
                     kills.append(worker)
-        assert hand_ins == (expected_hand_ins or set()), f"asked to hand in: {hand_ins}, due: {expected_hand_ins}"
+        due = self._due_while_idle() if due is None else due
+        assert hand_ins == due, f"asked to hand in: {hand_ins}, due: {due}"
         self._asked |= hand_ins
         assert self.law.dropped_segments == self._dropped, "something was discarded without a death or a lost lease"
         if self._trust_check:
@@ -303,9 +304,21 @@ class Drive:
             assert not overtaken, "overtaken although D = K and all places were taken"
         self.overtaken += overtaken
 
-    def _due_next(self) -> set[int]:
-        """Running segments that have to be trained with the next batch and have not been asked yet."""
-        if self.setting.pinned:
+    def _due_at_take(self) -> set[int]:
+        """Running segments of older versions that have to be trained with the next batch and have not been asked yet."""
+        bound = min(self._published + 1 - self.setting.staleness, self._published - 1)
+        return self._unasked_up_to(bound)
+
+    def _due_while_idle(self) -> set[int]:
+        """Running segments without which the learner cannot go on, once half a batch is ready."""
+        if self._training is not None or self._ending or 2 * self._num_ready() < self.setting.size:
             return set()
-        bound = self._published + 1 - self.setting.staleness
-        return {number for number, s in self._running.items() if s.version <= bound and number not in self._asked}
+        return self._unasked_up_to(self._published - self.setting.staleness)
+
+    def _num_ready(self) -> int:
+        return sum(number in self._done and number not in self._written_off for number in self._started)
+
+    def _unasked_up_to(self, version: int) -> set[int]:
+        if self.setting.pinned or self._published < 0:
+            return set()
+        return {number for number, s in self._running.items() if s.version <= version and number not in self._asked}

@@ -42,18 +42,13 @@ class DeadlinesOneTooLate(FreeLaw):
 
 
 class NeverAsks(FreeLaw):
-    def _ask_late_ones(self) -> list[Command]:
+    def _ask(self, *, deadline: int, newest: int) -> list[Command]:
         return []
 
 
 class AsksEverybody(FreeLaw):
-    def _ask_late_ones(self) -> list[Command]:
-        for segment in self._segments.values():
-            segment.version -= self.staleness
-        commands = super()._ask_late_ones()
-        for segment in self._segments.values():
-            segment.version += self.staleness
-        return commands
+    def _ask(self, *, deadline: int, newest: int) -> list[Command]:
+        return super()._ask(deadline=deadline + self.staleness, newest=newest + 1)
 
 
 class SlotBackAtWriteOff(FreeLaw):

@@ -114,6 +114,16 @@ def test_hand_in_is_asked_exactly_when_the_deadline_is_at_most_the_next_version(
     assert done(law, 3, 1) == [], "it is asked once"
 
 
+def test_under_k_1_the_last_ones_are_asked_once_the_learner_waits_for_them() -> None:
+    """K = 1, M = 2. At the take of v = 0 segment 2 is of version 0 itself: it is left alone. At v = 1 it is due."""
+    law, _ = opened(blocks=3, staleness=1, depth=1, size=2)
+    taken = [*done(law, 0, 0), *done(law, 1, 1)]
+    assert any(isinstance(c, TrainBatch) for c in taken)
+    assert not any(isinstance(c, HandIn) for c in taken)
+    assert not any(isinstance(c, HandIn) for c in law.handle(BatchTrained(1))), "nothing is ready: all are equally late"
+    assert done(law, 3, 0)[0] == HandIn(2, 2), "half of the batch is ready: the learner waits for 2 alone"
+
+
 def test_a_short_segment_counts_as_one_of_m() -> None:
     law, _ = opened(blocks=2, staleness=1, depth=0, size=2)
     law.handle(SegmentDone(0, 0, 1))

@@ -38,7 +38,9 @@ def main() -> int:
         for function in functions(ast.parse(text)):
             lengths.append(length(function))
             if lengths[-1] > MAX_FUNCTION_LINES:
-                too_long.append(f"{name}:{function.lineno} {function.name}: {lengths[-1]} lines, more than {MAX_FUNCTION_LINES}")
+                too_long.append(
+                    f"{name}:{function.lineno} {function.name}: {lengths[-1]} lines, more than {MAX_FUNCTION_LINES}"
+                )
     for room, lines in sorted(rooms.items(), key=lambda item: -item[1]):
         print(f"{lines:6d}  {room}")
     print(f"{sum(rooms.values()):6d}  in all; {len(lengths)} functions, median {statistics.median(lengths):.0f} lines")

@@ -23,9 +23,7 @@ def journal(run_dir: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("parallel", ["serial", "threads"])
 def test_an_environment_that_raises_is_named_with_place_and_cause(run_training, workers, parallel):
-    outcome = run_training(
-        Troublesome, **SMALL, workers=workers, parallel=parallel, envs={"arguments": {"trouble": "raise"}}
-    )
+    outcome = run_training(Troublesome, **SMALL, workers=workers, parallel=parallel, envs={"arguments": {"trouble": "raise"}})
     assert isinstance(outcome.error, EnvironmentFault)
     assert outcome.exit_code == 1
     message = str(outcome.error)

@@ -2,10 +2,11 @@
 
     model.safetensors      the policy's parameters and the normaliser's statistics
     optimizer.safetensors  the optimiser's state
-    state.json             everything else, and the SHA-256 of the two files above
+    state.json             everything else, the SHA-256 of the two files above, and its own
 
-It is written aside, synced, and renamed into place: a directory under its final name is whole. Reading runs no pickle and
-checks every sum; what does not fit is an error by name, never a fresh start.
+It is written aside, synced, and renamed into place; one that goes is renamed out of sight before it is deleted: a directory
+under a version's name is whole. Reading runs no pickle and checks every sum; what does not fit is an error by name, never
+a fresh start.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from penstock.core.specs import Array
 
 FORMAT = 1
 TENSOR_FILES = ("model.safetensors", "optimizer.safetensors")
+STATE_FILE = "state.json"
 
 
 @dataclass(frozen=True)
@@ -48,34 +50,29 @@ def save(
     aside.mkdir(parents=True)
     sums = {}
     for name, arrays in zip(TENSOR_FILES, (model, optimizer), strict=True):
-        data = safetensors.numpy.save({key: np.ascontiguousarray(array) for key, array in arrays.items()})
+        data = safetensors.numpy.save({key: np.asarray(array, order="C") for key, array in arrays.items()})
         sums[name] = hashlib.sha256(data).hexdigest()
         _write(aside / name, data)
-    record = {"format": FORMAT, "version": version, "sha256": sums, **state}
-    _write(aside / "state.json", msgspec.json.format(msgspec.json.encode(record), indent=2))
+    record = {"format": FORMAT, "version": version, **state}
+    signed = {**record, "sha256": {**sums, STATE_FILE: _sum_of(record)}}
+    _write(aside / STATE_FILE, msgspec.json.format(msgspec.json.encode(signed), indent=2))
     _sync_directory(aside)
-    if final.exists():  # the same version again, as after a resume
-        shutil.rmtree(final)
+    replaced = _hidden(final) if final.exists() else None  # the same version again, as after a resume
     aside.rename(final)
     _sync_directory(directory)
+    if replaced is not None:
+        shutil.rmtree(replaced)
     return final
 
 
 def load(path: Path) -> Checkpoint:
     """Read one checkpoint directory; raises BadCheckpoint on anything that is not exactly one."""
     try:
-        state = msgspec.json.decode((path / "state.json").read_bytes())
-        if not isinstance(state, dict) or state.get("format") != FORMAT:
-            raise BadCheckpoint(f"{path / 'state.json'} is not of checkpoint format {FORMAT}")
-        tensors = []
-        for name in TENSOR_FILES:
-            data = (path / name).read_bytes()
-            if hashlib.sha256(data).hexdigest() != state["sha256"][name]:
-                raise BadCheckpoint(f"{path / name} is damaged: its SHA-256 is not the one in state.json")
-            tensors.append(safetensors.numpy.load(data))
-    except (OSError, KeyError, TypeError, msgspec.DecodeError, safetensors.SafetensorError) as error:
+        state = _read_state(path / STATE_FILE)
+        model, optimizer = (_read_tensors(path / name, state["sha256"][name]) for name in TENSOR_FILES)
+        return Checkpoint(int(state["version"]), model, optimizer, state)
+    except (OSError, KeyError, TypeError, ValueError, msgspec.DecodeError, safetensors.SafetensorError) as error:
         raise BadCheckpoint(f"{path} is not a whole checkpoint: {error}") from error
-    return Checkpoint(int(state["version"]), tensors[0], tensors[1], state)
 
 
 def versions(directory: Path) -> list[int]:
@@ -88,7 +85,7 @@ def versions(directory: Path) -> list[int]:
 def prune(directory: Path, keep: int) -> None:
     """Delete all but the newest `keep`."""
     for version in versions(directory)[: -max(1, keep)]:
-        shutil.rmtree(directory / str(version))
+        shutil.rmtree(_hidden(directory / str(version)))
 
 
 def newest(run_dir: Path) -> Path:
@@ -97,6 +94,35 @@ def newest(run_dir: Path) -> Path:
     if not found:
         raise BadCheckpoint(f"{run_dir} has no checkpoint; is it a run directory?")
     return run_dir / "checkpoints" / str(found[-1])
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    state = msgspec.json.decode(path.read_bytes())
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise BadCheckpoint(f"{path} is not of checkpoint format {FORMAT}")
+    said = {key: value for key, value in state.items() if key != "sha256"}
+    if _sum_of(said) != state["sha256"][STATE_FILE]:
+        raise BadCheckpoint(f"{path} is damaged: it does not agree with its own SHA-256")
+    return state
+
+
+def _read_tensors(path: Path, expected: str) -> dict[str, Array]:
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != expected:
+        raise BadCheckpoint(f"{path} is damaged: its SHA-256 is not the one in {STATE_FILE}")
+    return safetensors.numpy.load(data)
+
+
+def _sum_of(record: Mapping[str, Any]) -> str:
+    """Of what is said, however it is indented."""
+    return hashlib.sha256(msgspec.json.encode(record)).hexdigest()
+
+
+def _hidden(path: Path) -> Path:
+    """Take a checkpoint out of sight, so that deleting it can stop half-way."""
+    hidden = path.with_name(f".{path.name}.old")
+    shutil.rmtree(hidden, ignore_errors=True)
+    return path.rename(hidden)
 
 
 def _write(path: Path, data: bytes) -> None:

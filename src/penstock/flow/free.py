@@ -4,7 +4,9 @@ issue      a segment starts while outstanding < (D + 1) * M; capacity comes back
 deadline   started under version b, it must be trained at a version <= b + K
 advance    the batch taken at v may leave a segment behind only while, for every d, at most M * (d - v) of those left
            have a deadline <= d: then the batches v + 1 .. d have room for all of them
-hand-in    when a batch is taken at v, every running segment whose deadline is at most v + 1 is asked to hand in
+hand-in    when a batch is taken at v, every running segment of an older version whose deadline is at most v + 1 is
+           asked to hand in. Under K = 1 there is none, as all that runs is of version v: there, what the next batch
+           cannot do without is asked once the learner stands idle and half of that batch is ready
 lease      a segment past its lease is written off; its slot is free again only once its worker has let go or is dead
 
 life of a segment:
@@ -185,22 +187,23 @@ class FreeLaw:
         if self._training or self._ending or self.version < 0:
             return []
         batch = sorted(self._in_state(_State.READY), key=lambda s: (s.version, s.number))[: self.segments_per_batch]
-        if len(batch) < self.segments_per_batch:
-            return []
         taken = {s.number for s in batch}
         left = [s for s in self._segments.values() if s.number not in taken and s.state is not _State.WRITTEN_OFF]
-        if not self._deadlines_can_be_met(left, self.version + 1):
-            return []
+        if len(batch) < self.segments_per_batch or not self._deadlines_can_be_met(left, self.version + 1):
+            half_ready = 2 * len(batch) >= self.segments_per_batch
+            return self._ask(deadline=self.version, newest=self.version) if half_ready else []
         self._training = True
         for segment in batch:
             segment.state = _State.TRAINING
         members = tuple(Member(s.number, s.block, s.worker, s.slot, s.version, s.steps) for s in batch)
-        return [TrainBatch(self.version, members), *self._ask_late_ones()]
+        return [TrainBatch(self.version, members), *self._ask(deadline=self.version + 1, newest=self.version - 1)]
 
-    def _ask_late_ones(self) -> list[Command]:
+    def _ask(self, *, deadline: int, newest: int) -> list[Command]:
+        """Ask running segments that are due by `deadline` and of version `newest` or older to hand in, once each."""
         commands: list[Command] = []
         for segment in self._in_state(_State.RUNNING):
-            if not segment.asked and segment.version + self.staleness <= self.version + 1:
+            due = segment.version + self.staleness <= deadline and segment.version <= newest
+            if due and not segment.asked:
                 segment.asked = True
                 commands.append(HandIn(segment.number, segment.worker))
         return commands

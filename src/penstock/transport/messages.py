@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-MAX_DETAILS = 1 << 15
-"""Characters of a traceback that travel; a message must stay under a socket's buffer."""
+MAX_LINE, MAX_DETAILS = 1 << 12, 1 << 14
+"""Characters of an error and of its traceback that travel, four bytes each at most: a message must fit its channel."""
 MAX_EPISODES = 2048
 """Episodes in one message, for the same reason."""
 
