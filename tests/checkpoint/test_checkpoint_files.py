@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.checkpoint import files
-from penstock.core.errors import BadCheckpoint
+from penstock.core.errors import BadCheckpoint, Refused
 
 MODEL = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3), "statistics": np.array([1e-4, 2.0, 3.0])}
 OPTIMIZER = {"step": np.array(7.0, np.float32), "mean": np.zeros(4, np.float32)[::2]}
@@ -130,7 +130,7 @@ def test_the_newest_is_found_and_none_is_said(tmp_path):
     for version in (9, 10):
         write(tmp_path / "checkpoints", version)
     assert files.newest(tmp_path).name == "10"
-    with pytest.raises(BadCheckpoint, match="has no checkpoint"):
+    with pytest.raises(Refused, match="has no checkpoint"):
         files.newest(tmp_path / "checkpoints")
 
 

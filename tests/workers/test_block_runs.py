@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counting_rows import CountingReader, naming_value, same_bytes
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.protocols import ALL, Acted, Lanes
@@ -125,6 +125,7 @@ class Drive:
 SIZES = {"lanes": st.integers(1, 4), "steps": st.integers(1, 9)}
 
 
+@settings(max_examples=40)
 @given(**SIZES, latencies=st.tuples(st.integers(0, 999), st.integers(0, 999)))
 def test_together_and_drift_write_the_same_segments_to_the_bit(lanes, steps, latencies):
     def segments(drift: bool, latency: int | None) -> list[Segment]:

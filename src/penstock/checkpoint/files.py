@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 import safetensors.numpy
 
-from penstock.core.errors import BadCheckpoint
+from penstock.core.errors import BadCheckpoint, Refused
 from penstock.core.specs import Array
 
 FORMAT = 1
@@ -89,10 +89,10 @@ def prune(directory: Path, keep: int) -> None:
 
 
 def newest(run_dir: Path) -> Path:
-    """The newest checkpoint of a run; raises BadCheckpoint if there is none."""
+    """The newest checkpoint of a run; refuses a directory that has none."""
     found = versions(run_dir / "checkpoints")
     if not found:
-        raise BadCheckpoint(f"{run_dir} has no checkpoint; is it a run directory?")
+        raise Refused(f"{run_dir} has no checkpoint; name the directory of a run, such as the one that its summary ends with")
     return run_dir / "checkpoints" / str(found[-1])
 
 

@@ -5,6 +5,7 @@ Delays are drawn from the operating system's entropy on purpose: a digest that s
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from dataclasses import dataclass, field
@@ -41,8 +42,9 @@ class ChaosPlan:
                     raise Refused(f"--chaos knows delays[:ms] and slow:WORKER=FACTOR, not '{part}'")
             except ValueError as error:
                 raise Refused(f"--chaos '{part}' is not of the form delays[:ms] or slow:WORKER=FACTOR") from error
-        if delay_ms < 0 or any(factor < 1 for factor in slow.values()):
-            raise Refused("--chaos wants delays of 0 ms or more and slow factors of 1 or more")
+        possible = 0 <= delay_ms < math.inf and all(worker >= 0 and 1 <= slow[worker] < math.inf for worker in slow)
+        if not possible:
+            raise Refused("--chaos wants delays of 0 ms or more, workers from 0 on and slow factors of 1 or more")
         return cls(delay_ms, slow)
 
 

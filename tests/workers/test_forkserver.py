@@ -1,0 +1,157 @@
+"""The fork server: workers start from it, are reaped by it, and end with it. Real processes."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.core.errors import RunFailed
+from penstock.transport.channel import SocketChannel
+from penstock.transport.messages import Fault
+from penstock.workers.forkserver import Exited, ForkServer, Launched, Preloaded
+
+pytestmark = pytest.mark.processes
+
+PATIENCE_S = 20.0
+
+
+class Unpacked:
+    """A payload whose unpacking, the first thing that a worker does, calls a function."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self._call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self._call
+
+
+def kill_oneself(number: int) -> None:
+    os.kill(os.getpid(), number)
+
+
+def hear(server: ForkServer, kind: type, number: int | None = None) -> Any:
+    """The next reply of this kind, about this worker."""
+    until = time.monotonic() + PATIENCE_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(server, selectors.EVENT_READ)
+        while selector.select(until - time.monotonic()):
+            for reply in server.receive():
+                if isinstance(reply, kind) and number in (None, getattr(reply, "number", None)):
+                    return reply
+    raise AssertionError(f"no {kind.__name__} in {PATIENCE_S} s")
+
+
+def runs(pid: int) -> bool:
+    """Whether there is such a process; one that has ended and waits to be reaped does not count."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def ended_within(pid: int, seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while runs(pid) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not runs(pid)
+
+
+@pytest.fixture
+def own_server() -> Iterator[ForkServer]:
+    """A server that a test may end."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+def launch(server: ForkServer, payload: object) -> tuple[int, SocketChannel]:
+    """A worker with a channel, as the world starts them: its number and our end."""
+    ours, theirs = SocketChannel.pair()
+    number = server.launch("penstock-test", payload, [theirs.fileno()])
+    theirs.close()
+    return number, ours
+
+
+def test_a_worker_that_cannot_read_its_plan_says_so_and_ends(fork_server):
+    number, channel = launch(fork_server, "no plan at all")
+    assert hear(fork_server, Exited, number).code == 1
+    (fault,) = channel.receive()
+    assert isinstance(fault, Fault)
+    assert "AssertionError" in fault.message + fault.details
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [
+        (Unpacked(os._exit, 5), 5),
+        (Unpacked(kill_oneself, signal.SIGSEGV), -signal.SIGSEGV),
+        (Unpacked(kill_oneself, signal.SIGKILL), -signal.SIGKILL),
+    ],
+)
+def test_how_a_worker_ended_is_told(fork_server, payload, code):
+    number, channel = launch(fork_server, payload)
+    assert hear(fork_server, Exited, number).code == code
+    with pytest.raises(EOFError):
+        channel.receive()
+
+
+def test_a_worker_is_killed_on_request_and_no_other(fork_server):
+    numbers = [launch(fork_server, Unpacked(time.sleep, 60))[0] for _ in range(2)]
+    pids = [hear(fork_server, Launched, number).pid for number in numbers]
+    fork_server.kill(numbers[0])
+    assert hear(fork_server, Exited, numbers[0]).code == -signal.SIGKILL
+    assert runs(pids[1])
+    fork_server.kill(numbers[0])  # long gone: nobody else is hit
+    fork_server.kill(numbers[1])
+    assert hear(fork_server, Exited, numbers[1]).code == -signal.SIGKILL
+
+
+def test_workers_are_deaf_to_ctrl_c(fork_server):
+    number, _ = launch(fork_server, Unpacked(time.sleep, 60))
+    pid = hear(fork_server, Launched, number).pid
+    until = time.monotonic() + PATIENCE_S
+    while Path(f"/proc/{pid}/comm").read_text() != "penstock-test\n" and time.monotonic() < until:
+        time.sleep(0.01)  # it names itself once it listens to no signal
+    os.kill(pid, signal.SIGINT)
+    time.sleep(0.1)
+    assert runs(pid)
+    fork_server.kill(number)
+    hear(fork_server, Exited, number)
+
+
+def test_closing_the_server_ends_its_workers(own_server):
+    pids = []
+    for _ in range(3):
+        number, _ = launch(own_server, Unpacked(time.sleep, 60))
+        pids.append(hear(own_server, Launched, number).pid)
+    own_server.close()
+    assert all(ended_within(pid, 2) for pid in pids)
+
+
+def test_the_servers_death_ends_its_workers_and_is_said(own_server):
+    assert hear(own_server, Preloaded).error is None
+    number, _ = launch(own_server, Unpacked(time.sleep, 60))
+    pid = hear(own_server, Launched, number).pid
+    own_server._process.kill()
+    assert ended_within(pid, 2)
+    with pytest.raises(RunFailed, match="the process that starts workers has ended"):
+        hear(own_server, Exited)
+
+
+def test_a_preload_that_fails_is_said_with_its_cause(tmp_path, monkeypatch, run_training):
+    (tmp_path / "torch.py").write_text("raise ImportError('libfoo.so is missing')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    server = ForkServer()
+    try:
+        assert hear(server, Preloaded).error == "ImportError: libfoo.so is missing"
+        assert server.preloaded is not None
+        assert server.preloaded.seconds > 0
+    finally:
+        server.close()
