@@ -264,7 +264,10 @@ def test_a_run_starts_from_anothers_weights_and_statistics(tmp_path):
     ("model", "message"),
     [
         (MODEL, "its normalisation is not that of this run"),
-        (ModelSettings(hidden_sizes=(5,), normalize_observation=True, normalize_reward=True), "its model has no 'policy.0.weight'"),
+        (
+            ModelSettings(hidden_sizes=(5,), normalize_observation=True, normalize_reward=True),
+            "its model has no 'policy.0.weight'",
+        ),
         (ModelSettings(hidden_sizes=(4, 4)), "its model has no"),
     ],
 )

@@ -29,6 +29,7 @@ TINY: dict[str, Any] = {
     "n_envs": 2,
     "n_blocks": 1,
     "n_steps": 16,
+    "batch_size": 32,
     "hidden_sizes": (8,),
 }
 
@@ -124,9 +125,7 @@ def test_a_damaged_checkpoint_is_no_fresh_policy(tmp_path):
 
 
 def counting_block(lanes: int):
-    settings = EnvSettings(
-        id="penstock/Counting-v0", arguments={"episode_steps": 9, "ragged": True}, n_envs=lanes, n_blocks=1
-    )
+    settings = EnvSettings(id="penstock/Counting-v0", arguments={"episode_steps": 9, "ragged": True}, n_envs=lanes, n_blocks=1)
     maker = EnvironmentMaker.of(settings)
     return open_block(maker, probe(maker, settings).spec, settings, 3, 0, "serial")
 
@@ -176,9 +175,7 @@ def test_each_lane_plays_its_share_to_the_end(lanes, episodes):
 
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_the_same_seed_gives_the_same_numbers(trained, deterministic):
-    one, again, other = (
-        evaluate(trained, episodes=5, seed=seed, deterministic=deterministic) for seed in (1, 1, 2)
-    )
+    one, again, other = (evaluate(trained, episodes=5, seed=seed, deterministic=deterministic) for seed in (1, 1, 2))
     assert one == again != other
     assert len(one) == 5
 

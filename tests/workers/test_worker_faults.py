@@ -34,7 +34,9 @@ def test_any_other_error_is_a_failed_run_that_names_it():
     assert (fault.kind, fault.message) == ("RunFailed", "sampler-1: KeyError: 'gear'")
 
 
-@pytest.mark.parametrize("error", [ValueError("\N{BUG}" * 10**6), EnvironmentFault("\N{BUG}" * 10**6, details="\N{BUG}" * 10**6)])
+@pytest.mark.parametrize(
+    "error", [ValueError("\N{BUG}" * 10**6), EnvironmentFault("\N{BUG}" * 10**6, details="\N{BUG}" * 10**6)]
+)
 def test_however_long_it_is_it_can_be_sent(error):
     ours, theirs = SocketChannel.pair()
     ours.send(told(error))

@@ -31,7 +31,8 @@ class EnvSettings:
     """Blocks the lanes are divided into; a forward pass always has one block's shape."""
 
     parallel: Literal["auto", "vector", "serial", "threads", "processes"] = "auto"
-    """How a block steps its lanes: the environment's own vector form, in turn, or concurrently. Only speed."""
+    """How a block steps its lanes. vector: the environment's own vector form, which has random numbers of its own; serial,
+    threads, processes: one environment a lane, which differ in speed only. auto: vector where there is one."""
 
     stepping: Literal["auto", "together", "drift"] = "auto"
     """Whether lanes of a block wait for each other at every step. Only speed."""

@@ -45,8 +45,9 @@ class ProcessWorld:
         self._listen_for_signals()
         self._selector.register(self._server, selectors.EVENT_READ, "server")
         while self._server.preloaded is None:
-            if any(isinstance(happening, Interrupted) for happening in self.wait(None)):
-                raise KeyboardInterrupt
+            for happening in self.wait(None):
+                if isinstance(happening, Interrupted):
+                    raise SystemExit(128 + happening.signal)
         if self._server.preloaded.error is not None:
             raise RunFailed(f"workers cannot be started: {self._server.preloaded.error}; run `penstock doctor`")
 

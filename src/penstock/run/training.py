@@ -97,7 +97,7 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
     )
     try:
         return _run(request, wiring, directory, _world_of(wiring, server))
-    except (PenstockError, KeyboardInterrupt):  # whatever is raised here was raised before anything was trained
+    except (PenstockError, KeyboardInterrupt, SystemExit):  # whatever is raised here was raised before anything was trained
         directory.discard()
         raise
 

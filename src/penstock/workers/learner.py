@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import torch
 from penstock.algorithms.batch import Batch
 from penstock.checkpoint import files
 from penstock.core.errors import NonFinite, RunFailed
+from penstock.core.fit import Demands, Guarantee, check_fit
 from penstock.core.loading import load_object
 from penstock.core.protocols import Channel
 from penstock.core.specs import Array
@@ -44,7 +46,7 @@ class Learner:
         self._plan, self._slots, self._channel = plan, slots, channel
         torch.set_num_threads(plan.compute.learner_threads)
         policy = build_policy(plan.spec, plan.model, plan.seed, plan.custom_model).to(plan.compute.device)
-        self._algorithm = load_object(plan.algorithm)(policy, plan.settings, plan.seed)
+        self._algorithm = self._fitting_algorithm()(policy, plan.settings, plan.seed)
         self._layout = self._algorithm.flat.layout
         self._normaliser = Normaliser(plan.spec, plan.model)
         self._statistics = self._normaliser.initial()
@@ -56,6 +58,16 @@ class Learner:
         self._digest = DigestChain(plan.settings_digest, full=plan.full_digest) if plan.pinned else None
         self._delays = Delays(plan.chaos.delay_ms)
         self.stopped = False
+
+    def _fitting_algorithm(self) -> Any:
+        """The algorithm's class. One of a person's own may say what it demands, and is held to it here."""
+        plan = self._plan
+        found = load_object(plan.algorithm)
+        demands: Demands | None = getattr(found, "demands", None)
+        if demands is not None:
+            guarantee = Guarantee("overlap or sync" if plan.pinned else "async", plan.staleness, plan.pinned)
+            check_fit(plan.algorithm, plan.settings.correction, demands, guarantee)
+        return found
 
     def open(self) -> None:
         """Publish version 0 and say so."""
@@ -120,12 +132,21 @@ class Learner:
         torch.set_flush_denormal(self._plan.compute.flush_denormal)
         try:
             metrics: dict[str, float] = self._algorithm.update(batch, progress)
+        except NonFinite as error:
+            raise NonFinite(f"{error}; the batch is kept in {self._keep(batch)}", details=error.details) from error
         finally:
             torch.set_flush_denormal(False)
             torch.set_num_threads(threads)
         if not torch.isfinite(self._algorithm.flat.values).all():
             raise NonFinite(f"the weights of version {batch.version + 1} are not finite; lower learner.learning_rate")
         return metrics
+
+    def _keep(self, batch: Batch) -> Path:
+        """A batch that broke the update, for inspection."""
+        path = Path(self._plan.run_dir) / f"nonfinite-{batch.version}.npz"
+        arrays = {field.name: getattr(batch, field.name) for field in fields(batch) if field.name != "version"}
+        np.savez_compressed(path, **arrays)
+        return path
 
     def _batch(self, version: int, raw: dict[str, Array], observation: Array) -> Batch:
         return Batch(

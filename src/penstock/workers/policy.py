@@ -14,7 +14,7 @@ import numpy as np
 from penstock.checkpoint import files
 from penstock.core.errors import Refused
 from penstock.core.protocols import Actor
-from penstock.core.specs import Array, EnvironmentSpec, from_plain
+from penstock.core.specs import Array, BoxSpec, EnvironmentSpec, from_plain
 from penstock.models.actor import build_actor
 from penstock.models.settings import ModelSettings
 
@@ -32,15 +32,24 @@ class Policy:
 
     def __call__(self, observation: Any, deterministic: bool = True, *, seed: int | None = None) -> Any:
         """The action for one observation, or the actions for a batch, as the environment takes them."""
+        shape = self.spec.observation.shape
         rows = np.asarray(observation, self.spec.observation.dtype)
-        single = rows.ndim == len(self.spec.observation.shape)
-        if not single and rows.ndim != len(self.spec.observation.shape) + 1:
-            raise Refused(f"an observation has shape {self.spec.observation.shape}, a batch one axis more; got {rows.shape}")
-        if rows.shape[-len(self.spec.observation.shape) or rows.ndim :] != self.spec.observation.shape:
-            raise Refused(f"an observation has shape {self.spec.observation.shape}, a batch one axis more; got {rows.shape}")
+        single = rows.ndim == len(shape)
         batch = rows[None] if single else rows
-        actions = self.actor.to_environment(self._choose(batch, deterministic, seed))
+        if batch.shape[1:] != shape:
+            raise Refused(f"an observation has shape {shape}, a batch one axis more; got {rows.shape}")
+        actions = self.actor.to_environment(self._choose(self._from_zero(batch), deterministic, seed))
         return actions[0] if single else actions
+
+    def _from_zero(self, batch: Array) -> Array:
+        """Discrete observations less their start, as slots hold them and actors take them."""
+        space = self.spec.observation
+        if isinstance(space, BoxSpec):
+            return batch
+        numbers: Array = batch - space.start
+        if ((numbers < 0) | (numbers >= space.n)).any():
+            raise Refused(f"an observation is one of {space.start}..{space.start + space.n - 1}; got {batch.tolist()}")
+        return numbers
 
     def _choose(self, batch: Array, deterministic: bool, seed: int | None) -> Array:
         if deterministic:
