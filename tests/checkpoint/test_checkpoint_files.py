@@ -126,7 +126,7 @@ def test_prune_keeps_the_newest_and_at_least_one(tmp_path, keep, left):
     assert files.versions(tmp_path) == left
 
 
-def test_the_newest_is_found_and_none_is_said(tmp_path):
+def test_the_newest_is_found_and_none_is_refused(tmp_path):
     for version in (9, 10):
         write(tmp_path / "checkpoints", version)
     assert files.newest(tmp_path).name == "10"

@@ -51,7 +51,7 @@ def test_arrays_outlive_the_descriptor():
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="only with memfd")
 def test_nothing_has_a_name():
     ours = Arena.create("test-of-names", 100)
-    link = os.readlink(f"/proc/self/fd/{ours.fd}")
+    link = str(Path(f"/proc/self/fd/{ours.fd}").readlink())
     assert "memfd:penstock-test-of-names" in link
     assert "/dev/shm" not in link
 

@@ -145,7 +145,7 @@ def test_the_servers_death_ends_its_workers_and_is_said(own_server):
         hear(own_server, Exited)
 
 
-def test_a_preload_that_fails_is_said_with_its_cause(tmp_path, monkeypatch, run_training):
+def test_a_preload_that_fails_is_said_with_its_cause(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("raise ImportError('libfoo.so is missing')\n")
     monkeypatch.syspath_prepend(tmp_path)
     server = ForkServer()

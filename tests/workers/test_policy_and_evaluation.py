@@ -99,7 +99,7 @@ def test_numbered_observations_are_understood_as_the_environment_shows_them(tmp_
     assert [int(run.policy(shown)) for shown in (5, 6, 7)] == [-1, 0, 1]
     assert run.policy(np.array([7, 5])).tolist() == [1, -1]
     for shown in (4, 8):
-        with pytest.raises(Refused, match="5..7"):
+        with pytest.raises(Refused, match=r"5\.\.7"):
             run.policy(shown)
 
 
@@ -109,7 +109,7 @@ def test_a_version_is_chosen_or_named(trained):
     assert load_policy(trained, version=0).version == 0
     with pytest.raises(Refused, match=r"no checkpoint of version 7; there are: 0, 2"):
         load_policy(trained, version=7)
-    with pytest.raises(BadCheckpoint, match="is it a run directory"):
+    with pytest.raises(Refused, match="has no checkpoint"):
         load_policy(trained / "checkpoints")
 
 

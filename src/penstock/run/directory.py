@@ -52,6 +52,8 @@ class RunDirectory:
 
     def discard(self) -> None:
         """Leave nothing behind where nothing was trained. All that is in it is ours: it was empty when the run began."""
+        if self._holds_training:
+            return
         for entry in self.path.iterdir():
             if entry.is_dir():
                 shutil.rmtree(entry)
@@ -59,6 +61,12 @@ class RunDirectory:
                 entry.unlink()
         if self._made_here:
             self.path.rmdir()
+
+    @property
+    def _holds_training(self) -> bool:
+        """Every version that was trained has its line there, whatever happened next."""
+        metrics = self.path / "metrics.jsonl"
+        return metrics.exists() and metrics.stat().st_size > 0
 
     @property
     def checkpoints(self) -> Path:

@@ -145,7 +145,12 @@ class ProcessWorld:
 
     def _hear_server(self) -> None:
         workers = {number: worker for worker, number in self._numbers.items()}
-        for reply in self._server.receive():
+        try:
+            replies = self._server.receive()
+        except RunFailed:
+            self._selector.unregister(self._server)  # nothing more will come; its workers have died with it
+            raise
+        for reply in replies:
             if isinstance(reply, Exited) and reply.number in workers:  # else it is of a run before this one
                 self._exited[workers[reply.number]] = reply.code
 

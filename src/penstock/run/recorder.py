@@ -96,11 +96,11 @@ class Recorder:
         telemetry.batch_trained(message, self._clock.now())
         telemetry.dropped_segments = law.dropped_segments
         self._journal.write("trained", version=message.version, digest=message.digest)
-        record = telemetry.record(message, self._elapsed_s())
+        record = telemetry.record(message, self.elapsed_s())
         for sink in self._sinks:
             sink.write(record)
         if self.solved_at is None and telemetry.returns.reached(self._threshold):
-            self.solved_at = telemetry.env_steps, self._elapsed_s()
+            self.solved_at = telemetry.env_steps, self.elapsed_s()
         stopped_by_caller = self._callback is not None and self._callback(dict(record)) is True
         return "signal" if stopped_by_caller else self._stop_reason()
 
@@ -123,7 +123,7 @@ class Recorder:
 
     def out_of_time(self) -> bool:
         minutes = self._job.run.minutes
-        return minutes is not None and self._elapsed_s() >= minutes * 60
+        return minutes is not None and self.elapsed_s() >= minutes * 60
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps of the run beside the learner's own state."""
@@ -177,7 +177,7 @@ class Recorder:
             schedule=job.flow.schedule,
             seed=job.run.seed,
             run_dir=self._run_dir,
-            elapsed_s=self._elapsed_s(),
+            elapsed_s=self.elapsed_s(),
             steps=telemetry.env_steps,
             total_steps=job.run.steps,
             limit_s=None if job.run.minutes is None else job.run.minutes * 60,
@@ -205,7 +205,8 @@ class Recorder:
             sink.close()
         self._journal.close()
 
-    def _elapsed_s(self) -> float:
+    def elapsed_s(self) -> float:
+        """Since the process began, as far as is known."""
         return self._clock.now() - self._started_s
 
     def _stop_reason(self) -> str | None:

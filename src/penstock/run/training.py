@@ -7,7 +7,6 @@ Nothing is left behind by what is refused: the directory is made last, and remov
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,8 +96,8 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
     )
     try:
         return _run(request, wiring, directory, _world_of(wiring, server))
-    except (PenstockError, KeyboardInterrupt, SystemExit):  # whatever is raised here was raised before anything was trained
-        directory.discard()
+    except (PenstockError, KeyboardInterrupt, SystemExit):
+        directory.discard()  # unless something was trained: a callback may raise any of these
         raise
 
 
@@ -167,9 +166,7 @@ def _finish(request: Request, wiring: Wiring, directory: RunDirectory, recorder:
     recorder.event("run_ended", reason=ending.reason, version=recorder.telemetry.version)
     recorder.close()
     workers = 0 if request.job.run.workers == 0 else min(wiring.num_workers, request.job.env.n_blocks)
-    started_s = time.monotonic() if request.started_s is None else request.started_s
-    wall_s = time.monotonic() - started_s
-    summary = summarise(wiring, recorder, ending, wall_s=wall_s, num_workers=workers)
+    summary = summarise(wiring, recorder, ending, wall_s=recorder.elapsed_s(), num_workers=workers)
     directory.write_text("summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2).decode() + "\n")
     return Outcome(directory.path, summary, ending.error, _exit_code(ending))
 
