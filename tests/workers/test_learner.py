@@ -291,4 +291,4 @@ def test_delays_are_counted_and_change_nothing(tmp_path):
     slow = Bench(tmp_path, chaos=ChaosPlan.parse("delays:0.01"))
     digests = [(plain.train(v).digest, slow.train(v)) for v in range(20)]
     assert all(one == other.digest for one, other in digests)
-    assert 0 < sum(other.chaos_events for _, other in digests) < 20
+    assert 0 < sum(other.chaos_events for _, other in digests) < 40, "before and after each of 20 updates, every other time"

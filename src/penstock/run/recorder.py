@@ -153,7 +153,7 @@ class Recorder:
                 environment_share=telemetry.environment_share or 0.0,
                 inference_share=telemetry.inference_share or 0.0,
                 slowest_block=block,
-                slowest_block_wait=waited_s / telemetry.train_wall_s if telemetry.train_wall_s else 0.0,
+                slowest_block_wait=min(1.0, waited_s / telemetry.train_wall_s),
                 cores=self._cores,
             )
         )

@@ -99,6 +99,7 @@ class Learner:
         staleness = self._staleness(message.version, message.slots, raw["valid"])
         batch = self._batch(message.version, raw, observation)
         metrics = self._update(batch, message.progress)
+        self._delays.maybe()
         self._merge_statistics(places, raw, observation)
         self.version = message.version + 1
         self._publish()

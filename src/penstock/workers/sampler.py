@@ -137,6 +137,7 @@ class Sampler:
         self._runs[message.block].begin(message.segment, slot, actor)
 
     def _report(self, finished: Finished) -> None:
+        self._delays.maybe()
         del self._versions[finished.block]
         now = time.perf_counter()
         spent = finished.spent
