@@ -129,9 +129,11 @@ def test_the_fork_servers_death_is_named_and_does_not_cost_the_run(tmp_path):
             os.kill(server._process.pid, signal.SIGKILL)
 
     handler = signal.getsignal(signal.SIGINT)
-    with pytest.raises(RunFailed, match="the process that starts workers has ended"):
-        train_with(server, tmp_path / "run", callback)
+    outcome = train_with(server, tmp_path / "run", callback)
     server.close()
+    assert isinstance(outcome.error, RunFailed)
+    assert "the process that starts workers has ended" in str(outcome.error)
+    assert (outcome.exit_code, outcome.summary["stop_reason"]) == (1, "error")
     assert lines_of(tmp_path / "run") >= 2
     assert signal.getsignal(signal.SIGINT) is handler
 

@@ -164,14 +164,35 @@ def test_async_writes_off_a_hung_worker_and_goes_on(run: Simulate) -> None:
     assert [e["segment"] for e in done.told("write_off")] == sorted({e["segment"] for e in done.told("write_off")})
     assert done.telemetry.dropped_segments == len(done.told("write_off")) == 2, "both blocks of the worker"
     assert all(e["worker"] == 2 for e in done.told("write_off")), "the learner is 0, sampler-1 is 2"
+    assert [(e["worker"], e["blocks"]) for e in done.told("worker_lost")] == [(2, [2, 3])], "it never let go: it was ended"
+
+
+def test_async_goes_on_where_a_hung_worker_holds_slots_that_a_batch_needs(run: Simulate) -> None:
+    """D = 0: every batch needs all four slots, and the hung worker holds two until it is dead."""
+    done = run("async", 0, Trouble(1.0, "sampler-1", "hang"), steps=40 * BATCH, lease_s=3.0, depth=0)
+    check_books(done)
+    assert (done.ending.reason, done.ending.error) == ("steps", None)
+    assert {m.block for moment_s, _, m in done.sent(messages.Start) if moment_s > 20} == {0, 1}
+
+
+def test_async_ends_once_no_worker_is_left(run: Simulate) -> None:
+    hung = [Trouble(1.0, f"sampler-{index}", "hang") for index in (0, 1)]
+    done = run("async", 0, *hung, steps=FOREVER, lease_s=3.0)
+    check_books(done)
+    assert isinstance(done.ending.error, WorkerDied)
+    assert done.told("checkpoint")[-1]["version"] == done.telemetry.version > 0
+    assert done.world.clock.now() < 20
 
 
 def test_async_takes_back_a_worker_that_was_only_late(run: Simulate) -> None:
-    """A step of block 0 takes 5 s now and then: the lease ends, the worker lets go after that step, and is used again."""
+    """A step of block 0 takes 3 s now and then: the lease ends, the worker lets go after that step, and is used again.
+
+    The worker hosts two blocks: 2 s for a segment, 2 s more to let go of it.
+    """
 
     def draw(generator: Any, block: int, steps: int) -> Any:
         seconds = even(0.01)(generator, block, steps)
-        seconds[3] += 5.0 * (block == 0 and generator.random() < 0.1)
+        seconds[3] += 3.0 * (block == 0 and generator.random() < 0.1)
         return seconds
 
     done = run("async", 3, steps=60 * BATCH, lease_s=1.0, pace=Pace(draw=draw))
@@ -188,10 +209,10 @@ def test_pinned_flow_kills_the_worker_and_the_run_names_it(run: Simulate, schedu
     done = run(schedule, 0, Trouble(1.0, "sampler-1", "hang"), steps=FOREVER, lease_s=3.0)
     check_books(done)
     assert isinstance(done.ending.error, WorkerDied)
-    assert "sampler-1 (blocks [2, 3]) was killed: a segment took longer than run.lease_s = 3 s" in str(done.ending.error)
+    assert "sampler-1 (blocks [2, 3]) was killed: it took longer than its lease (run.lease_s = 3 s" in str(done.ending.error)
     assert done.telemetry.dropped_segments == 0
     assert done.told("checkpoint")[-1]["version"] == done.telemetry.version
-    assert 3.0 < done.world.clock.now() < 6.0
+    assert 6.0 < done.world.clock.now() < 9.0, "3 s for each of its two blocks"
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

@@ -37,6 +37,16 @@ def test_receive_never_waits_and_wait_says_whether_it_would(ends):
     assert theirs.receive() == [Stop()]
 
 
+def test_received_descriptors_do_not_reach_programs_that_are_started_here(ends):
+    ours, theirs = ends
+    arena = Arena.create("test", 8)
+    ours.send(Stop(), [arena.fd])
+    theirs.receive()
+    (fd,) = theirs.descriptors
+    assert not os.get_inheritable(fd)
+    os.close(fd)
+
+
 def test_both_ways_at_once(ends):
     ours, theirs = ends
     ours.send(HandIn(1))

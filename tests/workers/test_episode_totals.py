@@ -65,7 +65,7 @@ def test_agrees_with_a_loop_over_one_lane(seed, steps, lanes, segments, cut, los
         if number == lost_before:
             totals.forget()
             for lane in naive:
-                lane.gathered = np.nan
+                lane.gathered, lane.discounted = np.nan, 0.0
         assert totals.discounted.tolist() == [lane.discounted for lane in naive]
         steps_done = rng.integers(0, steps + 1, lanes) if cut else np.full(lanes, steps)
         for lane in range(lanes):

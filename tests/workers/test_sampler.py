@@ -121,6 +121,16 @@ def test_a_segment_that_is_written_off_is_let_go_and_the_block_goes_on():
     assert desk.slots[1].observation[0, :, 2].tolist() == [1] * LANES  # after the one step of the lost segment
 
 
+def test_what_was_written_off_before_it_was_begun_is_never_begun():
+    """A worker that was long away finds both messages at once, and its version gone from the board."""
+    desk = Desk(versions=2)
+    desk.sampler.obey([Start(3, 0, 0, version=9), Start(4, 1, 1, version=1), WriteOff(3)])
+    assert desk.ours.receive() == [LetGo(3)]
+    assert [run.number for run in desk.sampler.ready_runs()] == [4]
+    (done,) = desk.work()
+    assert done.segment == 4
+
+
 def test_the_oldest_segment_goes_first():
     desk = Desk()
     desk.sampler.handle(Start(9, 0, 0, 0))

@@ -128,6 +128,8 @@ Command = StartSegment | HandIn | TrainBatch | WriteOff | KillWorker
 class Law(Protocol):
     """What the supervisor and the simulated world drive."""
 
+    pinned: bool
+    """Every batch needs every block; else the flow goes on with the blocks that are left."""
     staleness: int
     num_slots: int
     version: int

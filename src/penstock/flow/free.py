@@ -64,6 +64,8 @@ class _Segment:
 class FreeLaw:
     """The free flow: bound `staleness` = K >= 1, `depth` = D <= K, `segments_per_batch` = M."""
 
+    pinned = False
+
     def __init__(self, *, num_blocks: int, staleness: int, depth: int, segments_per_batch: int) -> None:
         self.num_blocks = num_blocks
         self.staleness = staleness

@@ -43,6 +43,8 @@ class _Block:
 class PinnedLaw:
     """The pinned flow over `num_blocks` blocks with staleness bound `staleness` = K."""
 
+    pinned = True
+
     def __init__(self, *, num_blocks: int, staleness: int) -> None:
         self.num_blocks = num_blocks
         self.staleness = staleness

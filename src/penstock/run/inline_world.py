@@ -6,17 +6,16 @@ Components that need torch are reached by name, so that importing this file load
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable
-from types import FrameType
+from contextlib import ExitStack, closing
 from typing import Any
 
 import threadpoolctl
 
 from penstock.core.clock import SystemClock
 from penstock.core.loading import load_object
-from penstock.core.protocols import Happening, Interrupted, Said
+from penstock.core.protocols import Happening, Said
+from penstock.run.signals import StopSignals
 from penstock.run.wiring import Wiring
 from penstock.store.slots import Slots
 from penstock.transport.channel import LocalChannel
@@ -39,16 +38,14 @@ class InlineWorld:
         self._channels: dict[int, LocalChannel] = {}  # this side's ends
         self._far_ends: dict[int, LocalChannel] = {}  # the workers' ends
         self._turns: dict[int, Callable[[], None]] = {}
-        self._closing: list[Callable[[], None]] = []
-        self._signals: list[int] = []
-        self._old_handlers: dict[int, Any] = {}
+        self._signals: StopSignals | None = None
+        self._open = ExitStack()  # what is closed at the end, whatever else goes wrong
 
     def open(self) -> None:
         self._slots = self._wiring.create_slots()
-        self._blas = threadpoolctl.threadpool_limits(BLAS_THREADS, "blas")
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._old_handlers[number] = signal.signal(number, self._on_signal)
+        self._open.callback(self._slots.arena.close)
+        self._open.enter_context(threadpoolctl.threadpool_limits(BLAS_THREADS, "blas"))
+        self._signals = self._open.enter_context(closing(StopSignals()))
 
     def start_learner(self, worker: int) -> None:
         theirs = self._open_channel(worker)
@@ -56,6 +53,7 @@ class InlineWorld:
 
         def start() -> None:
             self._learner = open_learner(self._wiring.learner_plan(worker), self._slots, theirs)
+            self._open.callback(self._learner.board.arena.close)
             self._turns[worker] = self._learner.take_turn
 
         self._turns[worker] = start
@@ -68,7 +66,7 @@ class InlineWorld:
 
         def start() -> None:
             sampler = open_sampler(plan, self._slots, self._learner.board, theirs)
-            self._closing.append(sampler.close)
+            self._open.callback(sampler.close)
             self._turns[worker] = sampler.take_turn
 
         self._turns[worker] = start
@@ -93,23 +91,14 @@ class InlineWorld:
             said = self._channels[worker].receive()
             self._ready = next((m for m in said if isinstance(m, Ready)), self._ready)
             happened += [Said(worker, message) for message in said]
-        happened += [Interrupted(number) for number in self._signals]
-        self._signals.clear()
-        return happened
+        assert self._signals is not None
+        return happened + list(self._signals.take())
 
     def close(self, grace_s: float) -> None:
         del grace_s
-        for close in self._closing:
-            close()
-        self._blas.restore_original_limits()
-        for number, handler in self._old_handlers.items():
-            signal.signal(number, handler)
+        self._open.close()
 
     def _open_channel(self, worker: int) -> LocalChannel:
         ours, theirs = LocalChannel.pair()
         self._channels[worker], self._far_ends[worker] = ours, theirs
         return theirs
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self._signals.append(number)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import selectors
-import signal
-import threading
 import time
-from types import FrameType
+from contextlib import ExitStack, closing
 from typing import Any
 
 from penstock.core.clock import SystemClock
 from penstock.core.errors import RunFailed
 from penstock.core.protocols import Ended, Happening, Interrupted, Said
+from penstock.run.signals import StopSignals
 from penstock.run.wiring import Wiring
 from penstock.store.slots import Slots
 from penstock.transport.channel import SocketChannel
 from penstock.transport.messages import Ready, Stop
 from penstock.workers.forkserver import Exited, ForkServer
-
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class ProcessWorld:
@@ -34,15 +31,16 @@ class ProcessWorld:
         self._slots: Slots | None = None
         self._board: Ready | None = None
         self._board_fd = -1
-        self._selector = selectors.DefaultSelector()
-        self._signals: list[int] = []
-        self._old_handlers: dict[int, Any] = {}
-        self._woken, self._wakeup = os.pipe()
+        self._signals: StopSignals | None = None
+        self._open = ExitStack()  # what is closed at the end, whatever else goes wrong
+        self._selector = self._open.enter_context(selectors.DefaultSelector())
 
     def open(self) -> None:
         """Make the slots, listen for signals, wait until torch is loaded."""
         self._slots = self._wiring.create_slots()
-        self._listen_for_signals()
+        self._open.callback(self._slots.arena.close)
+        self._signals = self._open.enter_context(closing(StopSignals()))
+        self._selector.register(self._signals, selectors.EVENT_READ, "signal")
         self._selector.register(self._server, selectors.EVENT_READ, "server")
         while self._server.preloaded is None:
             for happening in self.wait(None):
@@ -75,33 +73,25 @@ class ProcessWorld:
 
     def wait(self, timeout_s: float | None) -> list[Happening]:
         """What happened, each worker's words before its end."""
+        assert self._signals is not None
         happened: list[Happening] = []
         for key, _ in self._selector.select(timeout_s):
             if key.data == "server":
                 self._hear_server()
-            elif key.data == "signal":
-                os.read(self._woken, 64)
-            else:
+            elif key.data != "signal":
                 happened += self._hear(key.data)
-        happened += [Interrupted(number) for number in self._signals]
-        self._signals.clear()
-        return happened + self._ended()
+        return [*happened, *self._signals.take(), *self._ended()]
 
     def close(self, grace_s: float) -> None:
-        """Tell everybody to stop, give them until the grace is over, then end what is left with the server."""
-        for worker in list(self._channels):
-            self.send(worker, Stop())
-        deadline = time.monotonic() + grace_s
-        while self._channels.keys() - self._exited.keys() and (left_s := deadline - time.monotonic()) > 0:
-            self.wait(left_s)
-        self._kill_the_rest()
-        self._selector.close()
-        for fd in (self._woken, self._wakeup, self._board_fd):
-            if fd >= 0:
-                os.close(fd)
-        if self._slots is not None:
-            self._slots.arena.close()
-        self._stop_listening_for_signals()
+        """Tell everybody to stop, give them until the grace is over or a signal comes, then end what is left."""
+        with self._open:  # closes the rest whatever goes wrong here
+            for worker in list(self._channels):
+                self.send(worker, Stop())
+            deadline = time.monotonic() + grace_s
+            while self._channels.keys() - self._exited.keys() and (left_s := deadline - time.monotonic()) > 0:
+                if any(isinstance(happening, Interrupted) for happening in self.wait(left_s)):
+                    break
+            self._kill_the_rest()
 
     # ---------------------------------------------------------------- workers
 
@@ -129,6 +119,7 @@ class ProcessWorld:
         for message in heard:
             if isinstance(message, Ready):
                 self._board, self._board_fd = message, channel.descriptors.pop()
+                self._open.callback(os.close, self._board_fd)
         return [Said(worker, message) for message in heard]
 
     def _hang_up(self, worker: int) -> None:
@@ -141,7 +132,7 @@ class ProcessWorld:
         gone = [worker for worker in self._exited if worker not in self._channels]
         return [Ended(worker, self._exited.pop(worker)) for worker in gone]
 
-    # ---------------------------------------------------------------- server and signals
+    # ---------------------------------------------------------------- the server
 
     def _hear_server(self) -> None:
         workers = {number: worker for worker, number in self._numbers.items()}
@@ -153,19 +144,3 @@ class ProcessWorld:
         for reply in replies:
             if isinstance(reply, Exited) and reply.number in workers:  # else it is of a run before this one
                 self._exited[workers[reply.number]] = reply.code
-
-    def _listen_for_signals(self) -> None:
-        self._selector.register(self._woken, selectors.EVENT_READ, "signal")
-        if threading.current_thread() is not threading.main_thread():
-            return  # Python hands signals to the main thread only; there whoever called us decides
-        for number in STOP_SIGNALS:
-            self._old_handlers[number] = signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self._signals.append(number)
-        os.write(self._wakeup, b"!")
-
-    def _stop_listening_for_signals(self) -> None:
-        for number, handler in self._old_handlers.items():
-            signal.signal(number, handler)

@@ -48,8 +48,8 @@ class Roster:
         return next((worker for worker in self._alive.values() if worker.role == "learner"), None)
 
     @property
-    def all(self) -> list[Worker]:
-        return list(self._alive.values())
+    def samplers(self) -> list[Worker]:
+        return [worker for worker in self._alive.values() if worker.role == "sampler"]
 
 
 def share_out(num_blocks: int, num_workers: int) -> list[tuple[int, ...]]:

@@ -27,7 +27,7 @@ class RunSettings:
     digest: Literal["standard", "full"] = "standard"
     """full: observations enter the digest too."""
     lease_s: float = 300.0
-    """A segment that takes longer is given up (async) or ends its worker (sync, overlap)."""
+    """A segment that takes longer than this for each block of its worker is given up (async) or ends the worker (else)."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import signal
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,6 +32,7 @@ from penstock.flow.events import (
     WriteOff,
     WriteOffAcknowledged,
 )
+from penstock.run.leases import Leases
 from penstock.run.recorder import Recorder
 from penstock.run.roster import Roster, Worker, share_out
 from penstock.run.settings import RunSettings
@@ -40,6 +40,31 @@ from penstock.transport import messages
 
 SAVE_GRACE_S = 30.0
 """How long the last checkpoint may take before the run ends without it."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A worker is to open and reset its blocks."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """A segment is to be completed."""
+
+    segment: int
+
+
+@dataclass(frozen=True)
+class LettingGo:
+    """A worker is to let go of a segment that was written off."""
+
+    segment: int
+    worker: int
+
+
+Lease = Opening | Running | LettingGo
 
 
 class Phase(enum.Enum):
@@ -80,8 +105,7 @@ class Supervisor:
         self._checkpoint_every = checkpoint_every
         self._debug = debug
         self._roster = Roster()
-        self._leases: deque[tuple[float, int]] = deque()
-        self._running: dict[int, float] = {}  # segments between StartSegment and their end: when the lease ends
+        self._leases = Leases()
         self._overran: set[int] = set()  # workers that were killed for a lost lease
         self._learner_busy = False
         self._saves_under_way = 0
@@ -95,7 +119,13 @@ class Supervisor:
         learner = self._enlist("learner", 0, ())
         self._world.start_learner(learner.incarnation)
         while self.phase is not Phase.STOPPED:
-            for happening in self._world.wait(self._timeout_s()):
+            try:
+                happened = self._world.wait(self._timeout_s())
+            except RunFailed as error:  # the world itself is broken: nobody is left to save anything
+                self._fail(error, "error")
+                self.phase = Phase.STOPPED
+                break
+            for happening in happened:
                 self._on(happening)
             self._on_time()
         assert self.ending is not None
@@ -121,13 +151,16 @@ class Supervisor:
                 self._on_ready(message)
             case messages.Up(blocks):
                 self.phase = Phase.RUNNING if self.phase is Phase.STARTING else self.phase
+                self._leases.take_back(Opening(worker.incarnation))
                 for block in blocks:
                     self._tell_law(BlockUp(block, worker.incarnation))
             case messages.Done():
                 self._recorder.segment_done(worker, message)
-                self._running.pop(message.segment, None)
+                self._leases.take_back(Running(message.segment))
+                self._leases.take_back(LettingGo(message.segment, worker.incarnation))
                 self._tell_law(SegmentDone(message.segment, worker.incarnation, message.steps))
             case messages.LetGo(segment):
+                self._leases.take_back(LettingGo(segment, worker.incarnation))
                 self._tell_law(WriteOffAcknowledged(segment, worker.incarnation))
             case messages.Episodes(returns, lengths):
                 self._recorder.episodes(returns, lengths)
@@ -149,6 +182,7 @@ class Supervisor:
         for index, blocks in enumerate(self._shares):
             sampler = self._enlist("sampler", index, blocks)
             self._world.start_sampler(sampler.incarnation, index, blocks)
+            self._lease(Opening(sampler.incarnation), sampler.incarnation)
         self._tell_law(BatchTrained(0))
 
     def _on_trained(self, message: messages.Trained) -> None:
@@ -165,8 +199,10 @@ class Supervisor:
     def _on_fault(self, worker: Worker, message: messages.Fault) -> None:
         kind = getattr(errors, message.kind, RunFailed)
         error: PenstockError = RunFailed(f"{worker.title}: {message.message}", details=message.details)
-        if kind in (Refused, *RunFailed.__subclasses__()):
+        if kind in RunFailed.__subclasses__():
             error = kind(message.message, details=message.details)
+        elif issubclass(kind, Refused) and self._law.version <= 0:  # nothing was trained: it is as if it was never begun
+            error = Refused(message.message, details=message.details)
         self._bury(worker)
         self._fail(error, "nonfinite" if message.kind == "NonFinite" else "error")
 
@@ -175,6 +211,9 @@ class Supervisor:
         if worker is None:
             return  # it had already said why
         self._bury(worker)
+        if incarnation in self._overran and not self._law.pinned and self._roster.samplers:
+            self._recorder.event("worker_lost", worker=incarnation, blocks=list(worker.blocks))
+            return  # its segments were written off, its slots are free again: free flow goes on with the other blocks
         what = f"{worker.title} (blocks {list(worker.blocks)})" if worker.blocks else worker.title
         story = self._recorder.story_of(worker)
         self._fail(WorkerDied(f"{what} {self._how_it_ended(incarnation, code)}", details=story), "error")
@@ -182,7 +221,7 @@ class Supervisor:
     def _how_it_ended(self, incarnation: int, code: int) -> str:
         if incarnation in self._overran:
             lease = f"run.lease_s = {self._settings.lease_s:g} s"
-            return f"was killed: a segment took longer than {lease}; see why it is slow, or give it longer"
+            return f"was killed: it took longer than its lease ({lease} for each block); see why it is slow, or give it longer"
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         return f"{how} without a word; the journal has its story"
 
@@ -206,19 +245,14 @@ class Supervisor:
         due = [self._recorder.next_refresh_s]
         if self.phase is Phase.SAVING:
             due.append(self._save_deadline)
-        while self._leases and not self._is_held(*self._leases[0]):
-            self._leases.popleft()
-        if self._leases:
-            due.append(self._leases[0][0])
+        due.append(self._leases.next_end_s)
         times = [moment for moment in due if moment is not None]
         return max(0.0, min(times) - self._world.clock.now()) if times else None
 
     def _on_time(self) -> None:
         now = self._world.clock.now()
-        while self._leases and self._leases[0][0] <= now:
-            end_s, segment = self._leases.popleft()
-            if self._is_held(end_s, segment):
-                self._tell_law(LeaseExpired(segment))
+        for lease in self._leases.expired(now):
+            self._on_expired(lease)
         if self.phase is Phase.SAVING and now >= self._save_deadline:
             self._end_unsaved(RunFailed(f"the last checkpoint was not written within {SAVE_GRACE_S:g} s; use an earlier one"))
             self.phase = Phase.STOPPED
@@ -226,9 +260,26 @@ class Supervisor:
             self._end(Ending("minutes"))
         self._recorder.refresh(self.phase.value, self._law.waiting_for())
 
-    def _is_held(self, end_s: float, segment: int) -> bool:
-        """A segment that is run again, by a block's next host, has a lease of its own; the old one no longer counts."""
-        return self._running.get(segment) == end_s
+    def _lease(self, lease: Lease, worker: int) -> None:
+        """Worker by worker, since blocks of one worker may have to wait for one another."""
+        hosted = self._roster.find(worker)
+        num_blocks = len(hosted.blocks) if hosted is not None else 1
+        self._leases.give(lease, self._world.clock.now() + self._settings.lease_s * num_blocks)
+
+    def _on_expired(self, lease: object) -> None:
+        match lease:
+            case Running(segment):
+                self._tell_law(LeaseExpired(segment))
+            case LettingGo(_, worker) | Opening(worker):
+                self._kill_overrunning(worker)
+
+    def _kill_overrunning(self, worker: int) -> None:
+        """Its end will be heard of like any other, and then says why."""
+        if self._roster.find(worker) is None:
+            return
+        self._recorder.event("lease_expired", worker=worker, lease_s=self._settings.lease_s)
+        self._overran.add(worker)
+        self._world.kill(worker)
 
     # ---------------------------------------------------------------- the law
 
@@ -243,9 +294,7 @@ class Supervisor:
         match command:
             case StartSegment():
                 self._recorder.segment_started(command)
-                lease_end_s = self._world.clock.now() + self._settings.lease_s
-                self._running[command.segment] = lease_end_s
-                self._leases.append((lease_end_s, command.segment))
+                self._lease(Running(command.segment), command.worker)
                 start = messages.Start(command.segment, command.block, command.slot, command.version)
                 self._world.send(command.worker, start)
             case HandIn(segment, worker):
@@ -254,13 +303,11 @@ class Supervisor:
             case TrainBatch():
                 self._train(command)
             case WriteOff(segment, worker):
-                self._running.pop(segment, None)
+                self._lease(LettingGo(segment, worker), worker)
                 self._recorder.event("write_off", segment=segment, worker=worker, lease_s=self._settings.lease_s)
                 self._world.send(worker, messages.WriteOff(segment))
             case KillWorker(worker):
-                self._recorder.event("lease_expired", worker=worker, lease_s=self._settings.lease_s)
-                self._overran.add(worker)
-                self._world.kill(worker)
+                self._kill_overrunning(worker)
 
     def _train(self, command: TrainBatch) -> None:
         learner = self._roster.learner

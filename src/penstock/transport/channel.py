@@ -6,6 +6,7 @@ SOCK_SEQPACKET keeps message borders, reports the other end's death as an end of
 from __future__ import annotations
 
 import array
+import os
 import selectors
 import socket
 from collections import deque
@@ -69,6 +70,8 @@ class SocketChannel:
         for level, kind, content in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+        for fd in fds:
+            os.set_inheritable(fd, False)  # a program that an environment starts must not keep our channels open
         return data, fds.tolist()
 
     def wait(self, timeout_s: float | None = None) -> bool:

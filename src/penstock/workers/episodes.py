@@ -20,6 +20,7 @@ class EpisodeTotals:
     def forget(self) -> None:
         """Rows were lost: the episodes under way are no longer whole and must not be reported as if they were."""
         self._return[:] = np.nan
+        self.discounted[:] = 0.0  # better too little than another episode's sum
 
     def close(self, segment: Segment) -> None:
         """Fill the segment's running totals and carry on from its last rows."""

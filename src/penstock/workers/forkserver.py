@@ -204,6 +204,8 @@ def _serve_one(supervisor: socket.socket, children: _Children) -> None:
     data, descriptors, _, _ = socket.recv_fds(supervisor, 1 << 16, MAX_DESCRIPTORS)
     if not data:
         raise EOFError
+    for fd in descriptors:
+        os.set_inheritable(fd, False)  # a program that an environment starts must not keep our channels open
     match _requests.decode(data):
         case Launch(number, title):
             pid = os.fork()

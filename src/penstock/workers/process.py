@@ -97,8 +97,7 @@ class InlineSampler(Sampler):
 
     def take_turn(self) -> None:
         """Obey what it was told since its last turn, then sample until a segment is complete."""
-        for message in self._inbox.receive():
-            self.handle(message)
+        self.obey(self._inbox.receive())
         torch.set_num_threads(self._threads)
         work_inline(self)
 

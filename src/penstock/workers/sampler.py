@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -74,6 +74,17 @@ class Sampler:
         for run in self._runs.values():
             run.environment.close()
 
+    def obey(self, messages: Sequence[Anything]) -> None:
+        """Obey messages in order. What was written off before it was begun is let go of without being begun: the
+        weights that it should act with may have left the board meanwhile."""
+        started = {message.segment for message in messages if isinstance(message, Start)}
+        never_begun = {m.segment for m in messages if isinstance(m, WriteOff) and m.segment in started}
+        for message in messages:
+            if isinstance(message, WriteOff) and message.segment in never_begun:
+                self._channel.send(LetGo(message.segment))
+            elif not (isinstance(message, Start) and message.segment in never_begun):
+                self.handle(message)
+
     def handle(self, message: Anything) -> None:
         """Obey one message."""
         match message:
@@ -84,9 +95,7 @@ class Sampler:
                     run.cut()
             case WriteOff(segment):
                 for run in self._running(segment):
-                    run.abandon()
-                    self._versions.pop(run.block)
-                    self._channel.send(LetGo(segment))
+                    self._abandon(run)
             case Stop():
                 self.stopped = True
             case _:
@@ -102,7 +111,9 @@ class Sampler:
         return [run for run in self._runs.values() if run.awaiting]
 
     def advance(self, run: BlockRun) -> bool:
-        """One step of one block; true if that completed its segment."""
+        """One step of one block; true if that was the last of its segment."""
+        if run.abandoned:
+            return self._abandon(run)
         finished = run.advance()
         if finished is not None:
             self._report(finished)
@@ -124,6 +135,15 @@ class Sampler:
     def _run_of(self, block: int, environment: BlockEnvironment) -> BlockRun:
         plan = self._plan
         return BlockRun(block, environment, seed=plan.seed, drift=plan.drift, return_gamma=plan.return_gamma)
+
+    def _abandon(self, run: BlockRun) -> bool:
+        segment = run.number
+        assert segment is not None
+        if not run.abandon():
+            return False  # its environments are still at work; the other blocks go on meanwhile
+        del self._versions[run.block]
+        self._channel.send(LetGo(segment))
+        return True
 
     def _running(self, segment: int) -> list[BlockRun]:
         return [run for run in self._runs.values() if run.number == segment]
@@ -167,8 +187,7 @@ def serve(sampler: Sampler, channel: Channel) -> None:
             ready = sampler.ready_runs()
             woken = {key.fd for key, _ in selector.select(0 if ready else None)}
             if channel.fileno() in woken:
-                for message in channel.receive():
-                    sampler.handle(message)
+                sampler.obey(channel.receive())
                 continue
             for run in sampler.awaited_runs():
                 if run.environment.fileno() in woken:

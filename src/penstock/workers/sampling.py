@@ -52,6 +52,7 @@ class BlockRun:
         self.environment = environment
         self.number: int | None = None
         self.awaiting = False  # steps were sent and not all have come back
+        self.abandoned = False  # the segment was written off, and its slot is let go of once nothing is awaited
         self._seed = seed
         self._drift = drift
         self._lanes = environment.num_lanes
@@ -81,13 +82,17 @@ class BlockRun:
         """Finish after the steps that are under way; at least one is taken."""
         self._cut = True
 
-    def abandon(self) -> None:
-        """Let go of the segment; the block goes on from where it stands."""
+    def abandon(self) -> bool:
+        """Let go of the segment; true once no environment is at work on it. The block goes on from where it stands."""
         if self.awaiting:
-            self._collect(timeout_s=None)
+            self._collect(timeout_s=0)
+        self.abandoned = self.awaiting
+        if self.abandoned:
+            return False
         self._totals.forget()
         self._ended = self.environment.terminated | self.environment.truncated
         self.number = None
+        return True
 
     def advance(self) -> Finished | None:
         """Take one step with every lane that can, without waiting for a lane that cannot; the segment if it is done."""
