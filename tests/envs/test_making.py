@@ -160,7 +160,9 @@ def test_an_instance_is_refused_with_what_to_write_instead() -> None:
         ("ALE/Pong-v5", "ale_py", "atari"),
         ("MiniGrid-Empty-5x5-v0", "minigrid", "minigrid"),
         ("HalfCheetah-v5", "mujoco", "mujoco"),
+        ("HalfCheetah-v5", "imageio", "mujoco"),
         ("LunarLander-v3", "Box2D", "box2d"),
+        ("LunarLander-v3", "pygame", "box2d"),
     ],
 )
 def test_a_missing_dependency_names_its_extra(name: str, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,11 +48,19 @@ def test_one_that_is_not_empty_or_no_directory_is_refused_untouched(tmp_path):
     assert (tmp_path / "full" / "thesis.txt").read_text() == (tmp_path / "file").read_text() == "precious"
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root may write anywhere")
-def test_one_that_cannot_be_written_is_refused(tmp_path):
-    (tmp_path / "closed").mkdir(mode=0o500)
+def test_one_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o500)
+    if os.getuid() == 0:  # root may write anywhere: ask as the kernel would answer anybody else
+        monkeypatch.setattr(os, "access", lambda path, mode: not (mode & os.W_OK and Path(path) == closed))
     with pytest.raises(Refused, match="permission denied"):
-        create(tmp_path / "closed")
+        create(closed)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="only where there is a /proc")
+def test_one_that_nobody_can_make_is_refused():
+    with pytest.raises(Refused, match=r"cannot make /proc/penstock: .*; name another directory with --out"):
+        create(Path("/proc/penstock"))
 
 
 @pytest.mark.parametrize("there_before", [False, True])

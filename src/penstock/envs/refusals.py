@@ -11,7 +11,9 @@ from penstock.core.errors import MissingExtra, PenstockError, Refused, UnknownNa
 EXTRA_OF_MODULE = {
     "ale_py": "atari",
     "mujoco": "mujoco",
+    "imageio": "mujoco",  # Gymnasium's MuJoCo environments import it to render, whether they render or not
     "Box2D": "box2d",
+    "pygame": "box2d",  # likewise
     "envpool": "envpool",
     "minigrid": "minigrid",
     "pettingzoo": "multiagent",
