@@ -1,6 +1,7 @@
 """The doors between rooms. A room that offers one of these never sees the room that uses it.
 
-Each Protocol has a conformance suite in `penstock.testing`, which third parties can run on their own implementations.
+Those that others may implement (BlockEnvironment, Actor, Channel) have a conformance suite in `penstock.testing`, which third
+parties can run on their own; a World is examined by the runs of `testing.simulated_run`.
 """
 
 from __future__ import annotations

@@ -5,4 +5,6 @@ pace.py               how long simulated steps take
 simulation.py         a world without processes, with trouble at given moments
 simulated_run.py      whole runs in it, and what the bare law allows
 block_environment.py  the conformance suite of block environments
+actor.py              that of actors
+channel.py            that of channels
 """
