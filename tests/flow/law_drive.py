@@ -271,10 +271,12 @@ class Drive:
         assert batch.version == self._published == len(self.batches)
         assert len({m.segment for m in batch.members}) == len(batch.members) == setting.size
         for member in batch.members:
+            assert member.segment in self._started, f"segment {member.segment} went with its worker and is trained all the same"
             start = self._started[member.segment]
             assert member.steps == self._done.get(member.segment), f"segment {member.segment} is not ready"
             told = (start.block, start.worker, start.slot, start.version)
-            assert told == (member.block, member.worker, member.slot, member.version)
+            named = (member.block, member.worker, member.slot, member.version)
+            assert told == named, f"segment {member.segment} was started as {told} and is trained as {named}"
             assert 0 <= batch.version - member.version <= setting.staleness, f"segment {member.segment} is too stale"
         if setting.pinned:
             self._check_pinned(batch)
@@ -287,7 +289,7 @@ class Drive:
         round_, blocks = batch.version, self.setting.blocks
         assert [m.block for m in batch.members] == list(range(blocks)), "not one segment of each block in block order"
         assert [m.segment for m in batch.members] == list(range(round_ * blocks, (round_ + 1) * blocks))
-        assert {m.version for m in batch.members} == {max(0, round_ - self.setting.staleness)}
+        assert {m.version for m in batch.members} == {max(0, round_ - self.setting.staleness)}, "acted by another version"
 
     def _check_overtaking(self, batch: TrainBatch) -> None:
         setting = self.setting

@@ -106,6 +106,14 @@ def test_the_tighter_of_machine_and_cgroup_decides(machine, limit, room):
     assert available_bytes() == room * MIB
 
 
+def test_files_that_were_only_read_do_not_count_as_used(machine):
+    """A container that has read its data once has them in memory.current; the kernel drops them when asked."""
+    machine.write("sys/fs/cgroup/memory.max", str(300 * MIB))
+    machine.write("sys/fs/cgroup/memory.current", str(290 * MIB))
+    machine.write("sys/fs/cgroup/memory.stat", f"anon {90 * MIB}\nfile {200 * MIB}\ninactive_file {150 * MIB}")
+    assert available_bytes() == 160 * MIB
+
+
 def test_an_older_cgroup_is_read_too(machine):
     machine.write("sys/fs/cgroup/memory/memory.limit_in_bytes", str(300 * MIB))
     machine.write("sys/fs/cgroup/memory/memory.usage_in_bytes", str(50 * MIB))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import time
 from typing import Any
 
@@ -39,6 +41,18 @@ class Troublesome(gymnasium.Env[Any, Any]):
                     raise RuntimeError("a gear broke")
                 case "exit":
                     os._exit(3)
+                case "leave":
+                    sys.exit(0)
+                case "helper":
+                    self._start_helper()
+                    os.kill(os.getpid(), signal.SIGKILL)
                 case "nan":
                     observation[1] = np.nan
         return observation, 1.0, self._step == 10, False, {}
+
+    @staticmethod
+    def _start_helper() -> None:
+        """A process forked without exec, as multiprocessing's are: it holds copies of all that its parent has open."""
+        if os.fork() == 0:
+            time.sleep(600)
+            os._exit(0)

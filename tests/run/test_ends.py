@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -32,6 +33,13 @@ def wait_for_version(run_dir: Path, version: int, timeout_s: float = 30.0) -> No
         time.sleep(0.05)
 
 
+def wait_for(happened: Callable[[], bool], timeout_s: float = 30.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
 def descendants(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return psutil.Process(process.pid).children(recursive=True)
 
@@ -52,14 +60,72 @@ def test_a_signal_finishes_the_update_saves_and_says_so(tmp_path, number, code):
     assert psutil.wait_procs(family, timeout=2)[1] == []
 
 
-def test_a_second_signal_stops_now(tmp_path):
+def test_sigterm_for_every_process_there_is_still_saves(tmp_path):
+    """As a scheduler or a service manager ends a job: all of it at once."""
     run = tmp_path / "run"
-    process = start("CartPole-v1", *SLOW, "--out", str(run), "--quiet", cwd=tmp_path)
-    wait_for_version(run, 1)
+    process = start("CartPole-v1", *SLOW, "--workers", "2", "--out", str(run), "--json", "--quiet", cwd=tmp_path)
+    wait_for_version(run, 3)
+    family = descendants(process)
+    for member in family:
+        member.terminate()
+    process.terminate()
+    output, errors = process.communicate(timeout=10)
+    assert process.returncode == 143, errors
+    summary = json.loads(output.splitlines()[-1])
+    assert (run / "checkpoints" / str(summary["version"])).is_dir()
+    assert psutil.wait_procs(family, timeout=2)[1] == []
+
+
+def test_a_second_signal_stops_now(tmp_path):
+    """The update under way takes many seconds more: it is not waited for, and its version not saved."""
+    run = tmp_path / "run"
+    long_update = ["--set", "n_epochs=20000", "--set", "checkpoint.every=1"]
+    process = start("CartPole-v1", *SLOW, *long_update, "--out", str(run), "--quiet", cwd=tmp_path)
+    wait_for((run / "checkpoints" / "0").exists)
+    time.sleep(1.0)  # the first batch takes a moment; its update a minute
     process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=10)
     assert process.returncode == 130
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["0"]
+    assert json.loads((run / "summary.json").read_text())["version"] == 0
+
+
+HANGING = """
+import gymnasium, time
+
+class Hangs(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+    steps = 0
+
+    def reset(self, seed=None, options=None):
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 30:  # past what the first look at it takes
+            open("hung", "w").close()
+            time.sleep(3600)
+        return self.observation_space.low, 0.0, False, False, {}
+"""
+
+
+@pytest.mark.parametrize("many", [["--workers", "0"], ["--workers", "1", "--set", "n_blocks=1024", "--set", "n_envs=1024"]])
+def test_two_signals_end_a_run_whose_environment_hangs(tmp_path, many):
+    """In one process nobody else could end it; with very many blocks the worker's channel is full by then."""
+    (tmp_path / "hanging.py").write_text(HANGING)
+    sizes = ["--preset", "none", "--set", "n_steps=64", "--set", "batch_size=64", "--set", "parallel=serial"]
+    process = start("hanging:Hangs", *sizes, *many, "--out", "run", "--quiet", cwd=tmp_path)
+    wait_for((tmp_path / "hung").exists)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=15)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
 
 
 def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_path):
@@ -68,6 +134,48 @@ def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_pat
     wait_for_version(run, 2)
     family = descendants(process)
     assert len(family) == 4  # fork server, learner, two samplers
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=10)
+    assert psutil.wait_procs(family, timeout=2)[1] == []
+
+
+HELPED = """
+import gymnasium, os, subprocess, sys, time
+
+class Helped(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self):
+        self.program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        self.child = os.fork()
+        if self.child == 0:
+            time.sleep(600)
+            os._exit(0)
+
+    def reset(self, seed=None, options=None):
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        return self.observation_space.low, 0.0, False, False, {}
+
+    def close(self):
+        self.program.kill()
+        self.program.wait()
+        os.kill(self.child, 9)
+        os.waitpid(self.child, 0)
+"""
+
+
+@pytest.mark.parametrize("parallel", ["serial", "processes"])
+def test_nor_what_environments_have_started(tmp_path, parallel):
+    (tmp_path / "helped.py").write_text(HELPED)
+    run = tmp_path / "run"
+    sizes = [*SLOW, "--set", "n_envs=4", "--set", f"parallel={parallel}", "--set", "batch_size=128"]
+    process = start("helped:Helped", *sizes, "--workers", "2", "--out", str(run), "--quiet", cwd=tmp_path)
+    wait_for_version(run, 1)
+    family = descendants(process)
+    assert len(family) >= 4 + 4 * 2  # a program and a child for each of four lanes
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=10)
     assert psutil.wait_procs(family, timeout=2)[1] == []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+import torch
 from script_environments import Troublesome
 
 from penstock.core.errors import EnvironmentFault, Refused, WorkerDied
@@ -49,6 +52,43 @@ def test_a_worker_that_dies_without_a_word_is_named_with_its_exit_code(run_train
     assert "exit code 3" in str(outcome.error)
     assert (outcome.run_dir / "summary.json").exists()
     assert any(entry["event"] == "checkpoint" for entry in journal(outcome.run_dir))
+
+
+def test_a_worker_that_dies_is_noticed_although_a_helper_of_its_environment_lives_on(run_training):
+    """The helper holds a copy of the worker's channel, so its end of file would never come; and the helper goes too."""
+    before = {process.pid for process in psutil.process_iter()}
+    start = time.monotonic()
+    outcome = run_training(Troublesome, **SMALL, workers=2, envs={"arguments": {"trouble": "helper"}})
+    assert time.monotonic() - start < 20
+    assert isinstance(outcome.error, WorkerDied)
+    assert "SIGKILL" in str(outcome.error)
+    assert "segment_started" in outcome.error.details, "its story is told"
+    left = [process for process in psutil.process_iter() if process.pid not in before and "penstock-smp" in process.name()]
+    assert psutil.wait_procs(left, timeout=2)[1] == []
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_environment_that_calls_exit_has_failed(run_training, workers):
+    outcome = run_training(Troublesome, **SMALL, workers=workers, envs={"arguments": {"trouble": "leave"}})
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert "episode 5, step 3" in str(outcome.error)
+    assert outcome.exit_code == 1
+
+
+class CannotConnect(torch.nn.Module):
+    """Fails with an error that could be mistaken for the supervisor's end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        raise ConnectionRefusedError("the weights server is down")
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return observation
+
+
+def test_an_error_of_a_persons_own_code_is_never_taken_for_the_end_of_the_run(run_training):
+    outcome = run_training("CartPole-v1", **SMALL, workers=1, model=CannotConnect)
+    assert "the weights server is down" in str(outcome.error)
 
 
 def test_an_environment_that_cannot_reset_is_refused_and_leaves_nothing(run_training, tmp_path):

@@ -76,6 +76,20 @@ def test_discarding_leaves_what_was_there_before(tmp_path, there_before):
     assert not there_before or not list(path.iterdir())
 
 
+def test_discarding_takes_the_parents_along_that_were_made_for_it(tmp_path):
+    (tmp_path / "mine").mkdir()
+    create(tmp_path / "mine" / "runs" / "first" / "try").discard()
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
+
+
+def test_discarding_stops_at_what_somebody_else_uses_by_now(tmp_path):
+    first, second = create(tmp_path / "runs" / "first"), create(tmp_path / "runs" / "second")
+    first.discard()
+    assert second.path.is_dir()
+    second.discard()  # it did not make runs/, so it leaves it
+    assert [path.name for path in tmp_path.rglob("*")] == ["runs"]
+
+
 def test_what_was_trained_is_not_discarded(tmp_path):
     directory = create(tmp_path / "run")
     (directory.path / "metrics.jsonl").write_text('{"version": 1}\n')

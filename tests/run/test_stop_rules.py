@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from penstock.run.telemetry import Telemetry
 from penstock.transport.messages import Done, Trained
 
 ROWS = 100
-LAW: Any = SimpleNamespace(dropped_segments=0)
 
 
 class Clock:
@@ -92,7 +90,7 @@ class Desk:
             digest=f"d{self.version}",
             chaos_events=0,
         )
-        return self.recorder.batch_trained(message, LAW)
+        return self.recorder.batch_trained(message)
 
     def journal(self) -> list[dict[str, Any]]:
         self.recorder.close()

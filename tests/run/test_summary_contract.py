@@ -116,8 +116,12 @@ def test_a_callback_that_raises_does_not_cost_the_run(run_training, tmp_path, er
 
     with pytest.raises(type(error)):
         run_training("penstock/Counting-v0", **{**TINY, "workers": workers}, callback=callback)
-    assert lines_of(tmp_path / "run1") == 2
-    assert (tmp_path / "run1" / "checkpoints" / "0").is_dir()
+    run = tmp_path / "run1"
+    assert lines_of(run) == 2
+    assert (run / "checkpoints" / "2").is_dir(), "what was learned until then is saved"
+    assert json.loads((run / "summary.json").read_text())["stop_reason"] == "error"
+    faults = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines() if '"fault"' in line]
+    assert [type(error).__name__ in fault["message"] for fault in faults] == [True]
 
 
 @pytest.mark.processes

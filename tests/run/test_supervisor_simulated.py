@@ -13,7 +13,7 @@ import pytest
 from penstock.core.errors import EnvironmentFault, RunFailed, WorkerDied
 from penstock.flow.settings import FlowSettings
 from penstock.run.settings import RunSettings
-from penstock.run.supervisor import SAVE_GRACE_S
+from penstock.run.supervisor import SAVE_GRACE_S, UPDATE_GRACE_S
 from penstock.testing.pace import Pace, even
 from penstock.testing.simulated_run import SimulatedRun, simulate
 from penstock.testing.simulation import Script, Trouble
@@ -33,7 +33,9 @@ def run(tmp_path: Path) -> Simulate:
     def simulate_one(schedule: str, seed: int = 0, *troubles: Trouble, **wishes: Any) -> SimulatedRun:
         settings = {name: wishes.pop(name) for name in ("steps", "minutes", "lease_s") if name in wishes}
         flow = {name: wishes.pop(name) for name in ("staleness", "depth", "segments_per_batch") if name in wishes}
-        around = {name: wishes.pop(name) for name in ("num_blocks", "num_workers", "checkpoint_every") if name in wishes}
+        around = {
+            name: wishes.pop(name) for name in ("num_blocks", "num_workers", "checkpoint_every", "callback_s") if name in wishes
+        }
         wishes.setdefault("pace", Pace(seed=seed))
         script = Script(seed=seed, troubles=troubles, **wishes)
         flow_settings = FlowSettings(schedule=schedule, **flow)  # type: ignore[arg-type]  # a word of SCHEDULES
@@ -140,9 +142,49 @@ def test_a_signal_before_anything_runs_ends_at_once(run: Simulate) -> None:
 def test_a_learner_that_hangs_in_its_last_update_is_not_waited_for_for_ever(run: Simulate) -> None:
     troubles = Trouble(1.5, "learner", "hang"), Trouble(2.0, "run", "signal")
     done = run("sync", 0, *troubles, steps=FOREVER)
-    assert done.world.clock.now() == pytest.approx(2.0 + SAVE_GRACE_S)
+    assert done.world.clock.now() == pytest.approx(2.0 + UPDATE_GRACE_S)
     assert isinstance(done.ending.error, RunFailed)
-    assert "last checkpoint" in str(done.ending.error), "a run whose last save is missing did not end well"
+    assert "the update under way did not end" in str(done.ending.error), "a run that is not saved did not end well"
+
+
+def test_a_learner_that_hangs_in_its_last_save_is_not_waited_for_for_ever(run: Simulate) -> None:
+    end_s = run("sync", 0, steps=3 * BATCH, save_s=1.0).world.clock.now()
+    done = run("sync", 0, Trouble(end_s - 0.5, "learner", "hang"), steps=3 * BATCH, save_s=1.0)
+    assert done.world.clock.now() == pytest.approx(end_s - 1.0 + SAVE_GRACE_S, abs=0.1)
+    assert "the last checkpoint was not written" in str(done.ending.error)
+
+
+def test_a_long_update_may_finish_after_a_signal(run: Simulate) -> None:
+    """Updates of 100 s: what they have shown to take is what the last one gets, and then the save has its own time."""
+    done = run("overlap", 0, Trouble(250.0, "run", "signal"), steps=FOREVER, train_s=lambda generator: 100.0, save_s=20.0)
+    check_books(done)
+    assert (done.ending.reason, done.ending.error) == ("signal", None)
+    assert done.told("checkpoint")[-1]["version"] == done.telemetry.version == 3
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_learner_that_hangs_while_training_is_ended_and_named(run: Simulate, schedule: str) -> None:
+    done = run(schedule, 0, Trouble(1.5, "learner", "hang"), steps=FOREVER, lease_s=3.0)
+    assert isinstance(done.ending.error, WorkerDied)
+    assert "learner was killed: it took longer than its lease (run.lease_s = 3 s)" in str(done.ending.error)
+    assert 3.0 < done.world.clock.now() < 6.0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_slow_callback_costs_nobody_their_lease(run: Simulate, schedule: str) -> None:
+    """While it runs nobody listens: what was done in time meanwhile is heard before anybody is judged."""
+    done = run(schedule, 0, steps=8 * BATCH, lease_s=3.0, callback_s=20.0, pace=Pace(draw=even(0.01)))
+    check_books(done)
+    assert (done.ending.reason, done.ending.error) == ("steps", None)
+    assert done.telemetry.dropped_segments == 0
+    assert done.told("lease_expired") == []
+    assert done.world.clock.now() > 8 * 20
+
+
+def test_what_dies_with_a_worker_is_counted_to_the_end(run: Simulate) -> None:
+    lost = [run("async", seed, Trouble(1.0 + 0.05 * seed, "sampler-1", "die", 9), steps=FOREVER) for seed in range(20)]
+    assert [done.telemetry.dropped_segments for done in lost] == [done.law.dropped_segments for done in lost]
+    assert max(done.law.dropped_segments for done in lost) > 0
 
 
 def test_a_learner_that_breaks_in_the_last_save_spoils_the_ending(run: Simulate) -> None:

@@ -131,6 +131,19 @@ def test_what_was_written_off_before_it_was_begun_is_never_begun():
     assert done.segment == 4
 
 
+def test_a_write_off_that_is_read_too_late_is_looked_for_before_a_missing_version_is_an_error():
+    """Start is read alone, and its version leaves the board; the write-off was said before that, so it is there."""
+    desk = Desk(versions=2)
+    desk.ours.send(WriteOff(3))
+    desk.ours.send(HandIn(4))
+    desk.sampler.obey([Start(3, 0, 0, version=9), Start(4, 1, 1, version=1)])
+    assert desk.ours.receive() == [LetGo(3)]
+    (done,) = desk.work()
+    assert (done.segment, done.short) == (4, True)
+    with pytest.raises(TornRead, match="version 9"):
+        desk.sampler.obey([Start(5, 0, 0, version=9)])
+
+
 def test_the_oldest_segment_goes_first():
     desk = Desk()
     desk.sampler.handle(Start(9, 0, 0, 0))

@@ -165,5 +165,5 @@ def mean(numbers: list[float]) -> float:
 
 def explained_variance(rows: Rows) -> float:
     """1 - Var(G - V) / Var(G): 1 is perfect, 0 no better than a constant; NaN where the returns do not vary."""
-    variance = rows.target.numpy().var() if len(rows) else 0.0
-    return float(1.0 - rows.advantage.numpy().var() / variance) if variance > 0 else math.nan
+    variance = rows.target.cpu().numpy().var() if len(rows) else 0.0
+    return float(1.0 - rows.advantage.cpu().numpy().var() / variance) if variance > 0 else math.nan

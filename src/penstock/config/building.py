@@ -24,7 +24,9 @@ from penstock.run.job import Job
 
 DEFAULT_ALGORITHM = "ppo"
 
-_AFTER_A_START = frozenset({"run.steps", "run.minutes", "run.until_return", "run.workers", "run.chaos", "run.lease_s"})
+_AFTER_A_START = frozenset(
+    f"run.{name}" for name in ("steps", "minutes", "until_return", "workers", "chaos", "lease_s", "debug")
+)
 """What a resumed run may change; anything else would make it another run."""
 
 

@@ -17,7 +17,7 @@ from penstock.core.errors import Refused
 from penstock.run.job import Job
 
 _ONLY_SPEED: dict[str, set[str] | None] = {
-    "run": {"workers", "chaos", "steps", "minutes", "until_return", "lease_s"},
+    "run": {"workers", "chaos", "steps", "minutes", "until_return", "lease_s", "debug"},
     "envs": {"stepping"},
     "checkpoint": None,
     "metrics": None,

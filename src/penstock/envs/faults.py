@@ -8,6 +8,9 @@ from penstock.core.errors import EnvironmentFault
 from penstock.core.specs import LanePosition
 from penstock.envs.refusals import one_line, traceback_of
 
+FAILURES = (Exception, SystemExit)
+"""What counts as an environment's failure. One that calls sys.exit() has failed: the run is not its to end."""
+
 
 def environment_fault(
     environment_id: str, doing: str, cause: str | BaseException, at: LanePosition, *, lanes: str = ""

@@ -126,5 +126,5 @@ def _die_with(parent: int, libc: Any) -> None:
         os._exit(1)
     signal.set_wakeup_fd(-1)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to everyone; the parent decides
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a terminal or a scheduler sends them to everyone; the parent decides
+        signal.signal(number, lambda *_: None)

@@ -16,7 +16,7 @@ import numpy as np
 from penstock.core.errors import EnvironmentFault
 from penstock.core.seeds import episode_seed
 from penstock.core.specs import DiscreteSpec, EnvironmentSpec
-from penstock.envs.faults import environment_fault
+from penstock.envs.faults import FAILURES, environment_fault
 from penstock.envs.quiet import quiet
 from penstock.envs.rows import Rows, all_finite, fitted
 
@@ -59,7 +59,7 @@ class Lane:
             rows.reward[row] = reward
             rows.terminated[row] = terminated
             rows.truncated[row] = truncated
-        except Exception as error:
+        except FAILURES as error:
             raise self._fault("step", error) from error
         rows.valid[row] = True
         self._ended = bool(terminated or truncated)
@@ -78,7 +78,7 @@ class Lane:
     def _make(self) -> None:
         try:
             self._environment = self._maker()
-        except Exception as error:
+        except FAILURES as error:
             raise self._fault("making", error) from error
         self._action_dtype = np.dtype(self._environment.action_space.dtype)
 
@@ -87,7 +87,7 @@ class Lane:
         try:
             observation, _ = self._environment.reset(seed=episode_seed(self._seed, self._lane, episode))
             self._write(observation)
-        except Exception as error:
+        except FAILURES as error:
             raise self._fault("reset", error) from error
         self._ended = False
 
@@ -106,6 +106,6 @@ class Lane:
             observation = fitted(observation, self._spec.observation)
         self._rows.observation[self._row] = observation
 
-    def _fault(self, doing: str, cause: str | Exception) -> EnvironmentFault:
+    def _fault(self, doing: str, cause: str | BaseException) -> EnvironmentFault:
         position = self._rows.position(self._row, lane=self._lane, seed=self._seed)
         return environment_fault(self._spec.id, doing, cause, position)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core.errors import Refused
 from penstock.core.loading import load_object
+from penstock.envs.faults import FAILURES
 from penstock.envs.quiet import quiet, send_mujoco_warnings_through_python
 from penstock.envs.refusals import cannot_make, missing_module, module_that_registers, unknown_environment
 from penstock.envs.settings import EnvSettings
@@ -60,7 +61,7 @@ class EnvironmentMaker:
         with quiet():
             try:
                 return self._wrapped(self._made())
-            except Exception as error:
+            except FAILURES as error:
                 raise cannot_make(self.name, error) from error
 
     def vector(self, num_lanes: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -74,7 +75,7 @@ class EnvironmentMaker:
                     raise Refused(f"environment '{self.name}' is not registered and has no vector form")
                 mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
                 return gymnasium.make_vec(found, num_envs=num_lanes, vectorization_mode=mode, **self.arguments)
-            except Exception as error:
+            except FAILURES as error:
                 raise cannot_make(self.name, error) from error
 
     def vector_entry_point(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.core.errors import PenstockError, Refused
 from penstock.core.seeds import Purpose, derived_seed
 from penstock.core.specs import EnvironmentSpec
+from penstock.envs.faults import FAILURES
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.quiet import quiet
 from penstock.envs.refusals import one_line, traceback_of
@@ -100,7 +101,7 @@ def _median_step_s(environment: Any, spec: EnvironmentSpec) -> float:
                 environment.reset()
     except PenstockError:
         raise
-    except Exception as error:
+    except FAILURES as error:
         cause = f"environment '{spec.id}' fails in {doing}: {one_line(error)}"
         raise Refused(cause, details=traceback_of(error)) from error
     return statistics.median(took)

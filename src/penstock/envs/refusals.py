@@ -51,7 +51,7 @@ def missing_module(name: str, module: str) -> Refused:
     return Refused(f"environment '{name}' needs the Python module '{top}', which is not installed; install it first")
 
 
-def cannot_make(name: str, error: Exception) -> PenstockError:
+def cannot_make(name: str, error: BaseException) -> PenstockError:
     """What to tell a person when making `name` raised `error`."""
     if isinstance(error, PenstockError):
         return error

@@ -22,7 +22,7 @@ from penstock.core.errors import EnvironmentFault
 from penstock.core.protocols import ALL, Lanes
 from penstock.core.seeds import Purpose, derived_seed, episode_seed
 from penstock.core.specs import Array, DiscreteSpec, EnvironmentSpec, LanePosition
-from penstock.envs.faults import environment_fault
+from penstock.envs.faults import FAILURES, environment_fault
 from penstock.envs.quiet import quiet
 from penstock.envs.rows import all_finite, allocate_rows, fitted
 from penstock.envs.serial import NO_LANES
@@ -56,7 +56,7 @@ class VectorBlock:
             self._write(observation)
         except EnvironmentFault:
             raise
-        except Exception as error:
+        except FAILURES as error:
             raise self._fault("reset", error) from error
 
     def send(self, lanes: Lanes, actions: Array) -> None:
@@ -79,7 +79,7 @@ class VectorBlock:
             self._step(resetting=resetting)
         except EnvironmentFault:
             raise
-        except Exception as error:
+        except FAILURES as error:
             raise self._fault("step", error) from error
         return ALL
 
@@ -162,7 +162,7 @@ class VectorBlock:
             return self._block_seed
         return [episode_seed(self._seed, self._first_lane + lane, 0) for lane in range(self.num_lanes)]
 
-    def _fault(self, doing: str, cause: str | Exception, row: int | None = None) -> EnvironmentFault:
+    def _fault(self, doing: str, cause: str | BaseException, row: int | None = None) -> EnvironmentFault:
         """Without a row any lane of the block may be to blame."""
         lanes = "" if row is not None else f"lanes {self._first_lane} to {self._first_lane + self.num_lanes - 1}"
         return environment_fault(self.spec.id, doing, cause, self.position(row or 0), lanes=lanes)

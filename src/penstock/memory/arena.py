@@ -58,14 +58,23 @@ def available_bytes() -> int:
 
 
 def _cgroup_room() -> list[int]:
-    for limit, usage in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    """What the cgroup leaves, if it limits anything. Files that were read count as used there, but give way when asked."""
+    for folder, limit, usage, inactive in (
+        ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
-        if Path(limit).exists() and Path(usage).exists():
-            text = Path(limit).read_text().strip()
-            return [] if text == "max" else [int(text) - int(Path(usage).read_text())]
+        here = Path(folder)
+        if (here / limit).exists() and (here / usage).exists():
+            text = (here / limit).read_text().strip()
+            return [] if text == "max" else [int(text) - int((here / usage).read_text()) + _counted(here, inactive)]
     return []
+
+
+def _counted(folder: Path, name: str) -> int:
+    """One number of the cgroup's memory.stat; 0 where it has none."""
+    stat = folder / "memory.stat"
+    lines = stat.read_text().splitlines() if stat.exists() else []
+    return next((int(line.split()[1]) for line in lines if line.split()[0] == name), 0)
 
 
 def require_bytes(needed: int, what: str) -> None:

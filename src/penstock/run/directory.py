@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,9 +32,9 @@ def default_directory(env_id: str, algo: str, seed: int) -> Path:
 class RunDirectory:
     """A directory that this run alone writes to."""
 
-    def __init__(self, path: Path, *, made_here: bool) -> None:
+    def __init__(self, path: Path, *, made: Sequence[Path]) -> None:
         self.path = path
-        self._made_here = made_here
+        self._made = made  # what did not exist before, innermost first
 
     @classmethod
     def create(cls, path: Path | None, *, env_id: str, algo: str, seed: int) -> RunDirectory:
@@ -42,13 +43,13 @@ class RunDirectory:
         try:
             if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
                 raise Refused(f"--out {chosen} exists and is not empty; name another directory or use --resume {chosen}")
-            made_here = not chosen.exists()
+            made = [place for place in (chosen, *chosen.parents) if not place.exists()]
             chosen.mkdir(parents=True, exist_ok=True)
             if not os.access(chosen, os.W_OK | os.X_OK):
                 raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
         except OSError as error:
             raise Refused(f"cannot make {chosen}: {error.strerror}; name another directory with --out") from error
-        return cls(chosen, made_here=made_here)
+        return cls(chosen, made=made)
 
     def discard(self) -> None:
         """Leave nothing behind where nothing was trained. All that is in it is ours: it was empty when the run began."""
@@ -59,8 +60,10 @@ class RunDirectory:
                 shutil.rmtree(entry)
             else:
                 entry.unlink()
-        if self._made_here:
-            self.path.rmdir()
+        for place in self._made:
+            if any(place.iterdir()):
+                return  # somebody else has put something there meanwhile
+            place.rmdir()
 
     @property
     def _holds_training(self) -> bool:

@@ -7,7 +7,7 @@ Components that need torch are reached by name, so that importing this file load
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from typing import Any
 
 import threadpoolctl
@@ -29,23 +29,21 @@ BLAS_THREADS = 1
 class InlineWorld:
     """Each worker is an object with a queue; `wait` lets them take turns until one has something to say."""
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: Wiring, signals: StopSignals) -> None:
         self.clock = SystemClock()
-        self._wiring = wiring
+        self._wiring, self._signals = wiring, signals
         self._slots: Slots | None = None
         self._learner: Any = None
         self._ready: Ready | None = None
         self._channels: dict[int, LocalChannel] = {}  # this side's ends
         self._far_ends: dict[int, LocalChannel] = {}  # the workers' ends
         self._turns: dict[int, Callable[[], None]] = {}
-        self._signals: StopSignals | None = None
         self._open = ExitStack()  # what is closed at the end, whatever else goes wrong
 
     def open(self) -> None:
         self._slots = self._wiring.create_slots()
         self._open.callback(self._slots.arena.close)
         self._open.enter_context(threadpoolctl.threadpool_limits(BLAS_THREADS, "blas"))
-        self._signals = self._open.enter_context(closing(StopSignals()))
 
     def start_learner(self, worker: int) -> None:
         theirs = self._open_channel(worker)
@@ -84,15 +82,17 @@ class InlineWorld:
         happened: list[Happening] = []
         for worker, turn in list(self._turns.items()):
             try:
-                turn()
-            except Exception as error:
+                with self._signals.second_one_interrupts():  # nobody else could end an environment that hangs here
+                    turn()
+            except KeyboardInterrupt:
+                break
+            except (Exception, SystemExit) as error:
                 del self._turns[worker]
                 self._far_ends[worker].send(fault_of(error))
             said = self._channels[worker].receive()
             self._ready = next((m for m in said if isinstance(m, Ready)), self._ready)
             happened += [Said(worker, message) for message in said]
-        assert self._signals is not None
-        return happened + list(self._signals.take())
+        return happened + self._signals.take()
 
     def close(self, grace_s: float) -> None:
         del grace_s

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import time
-from contextlib import ExitStack, closing
+from collections import deque
+from contextlib import ExitStack
 from typing import Any
 
 from penstock.core.clock import SystemClock
@@ -14,7 +16,7 @@ from penstock.core.protocols import Ended, Happening, Interrupted, Said
 from penstock.run.signals import StopSignals
 from penstock.run.wiring import Wiring
 from penstock.store.slots import Slots
-from penstock.transport.channel import SocketChannel
+from penstock.transport.channel import ChannelClosed, SocketChannel
 from penstock.transport.messages import Ready, Stop
 from penstock.workers.forkserver import Exited, ForkServer
 
@@ -22,30 +24,29 @@ from penstock.workers.forkserver import Exited, ForkServer
 class ProcessWorld:
     """Processes by incarnation. A worker that is gone is reported once all that it said has been heard."""
 
-    def __init__(self, wiring: Wiring, server: ForkServer) -> None:
+    def __init__(self, wiring: Wiring, server: ForkServer, signals: StopSignals) -> None:
         self.clock = SystemClock()
-        self._wiring, self._server = wiring, server
+        self._wiring, self._server, self._signals = wiring, server, signals
         self._channels: dict[int, SocketChannel] = {}
+        self._unsent: dict[int, deque[Any]] = {}  # for workers that have not been reading for a while
         self._numbers: dict[int, int] = {}  # worker to the server's number of it
         self._exited: dict[int, int] = {}
         self._slots: Slots | None = None
         self._board: Ready | None = None
         self._board_fd = -1
-        self._signals: StopSignals | None = None
         self._open = ExitStack()  # what is closed at the end, whatever else goes wrong
         self._selector = self._open.enter_context(selectors.DefaultSelector())
 
     def open(self) -> None:
-        """Make the slots, listen for signals, wait until torch is loaded."""
+        """Make the slots, wait until torch is loaded."""
         self._slots = self._wiring.create_slots()
         self._open.callback(self._slots.arena.close)
-        self._signals = self._open.enter_context(closing(StopSignals()))
         self._selector.register(self._signals, selectors.EVENT_READ, "signal")
         self._selector.register(self._server, selectors.EVENT_READ, "server")
         while self._server.preloaded is None:
             for happening in self.wait(None):
                 if isinstance(happening, Interrupted):
-                    raise SystemExit(128 + happening.signal)
+                    raise KeyboardInterrupt if happening.signal == signal.SIGINT else SystemExit(128 + happening.signal)
         if self._server.preloaded.error is not None:
             raise RunFailed(f"workers cannot be started: {self._server.preloaded.error}; run `penstock doctor`")
 
@@ -60,26 +61,25 @@ class ProcessWorld:
         self._launch(worker, f"penstock-smp-{index}", plan, [self._slots.arena.fd, self._board_fd])
 
     def send(self, worker: int, message: Any) -> None:
-        channel = self._channels.get(worker)
-        if channel is None:
-            return
-        try:
-            channel.send(message)
-        except ConnectionError:
-            return  # it has died: what it said last is still to be heard, and the server will say how it ended
+        """Never waits: a supervisor that waits for one worker is deaf to all others, and to signals."""
+        if worker in self._channels:
+            self._unsent[worker].append(message)
+            self._send_what_fits(worker)
 
     def kill(self, worker: int) -> None:
         self._server.kill(self._numbers[worker])
 
     def wait(self, timeout_s: float | None) -> list[Happening]:
         """What happened, each worker's words before its end."""
-        assert self._signals is not None
         happened: list[Happening] = []
-        for key, _ in self._selector.select(timeout_s):
+        for key, events in self._selector.select(timeout_s):
             if key.data == "server":
                 self._hear_server()
             elif key.data != "signal":
-                happened += self._hear(key.data)
+                if events & selectors.EVENT_WRITE:
+                    self._send_what_fits(key.data)
+                if events & selectors.EVENT_READ:
+                    happened += self._hear(key.data)
         return [*happened, *self._signals.take(), *self._ended()]
 
     def close(self, grace_s: float) -> None:
@@ -106,14 +106,26 @@ class ProcessWorld:
         channel, theirs = SocketChannel.pair()
         self._numbers[worker] = self._server.launch(title, plan, [theirs.fileno(), *descriptors])
         theirs.close()
-        self._channels[worker] = channel
+        self._channels[worker], self._unsent[worker] = channel, deque()
         self._selector.register(channel, selectors.EVENT_READ, worker)
+
+    def _send_what_fits(self, worker: int) -> None:
+        """In order; the selector says when there is room for the rest."""
+        channel, unsent = self._channels[worker], self._unsent[worker]
+        try:
+            while unsent and channel.offer(unsent[0]):
+                unsent.popleft()
+        except ChannelClosed:
+            unsent.clear()  # it has died: what it said last is still to be heard, and the server will say how it ended
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if unsent else 0)
+        if self._selector.get_key(channel).events != wanted:
+            self._selector.modify(channel, wanted, worker)
 
     def _hear(self, worker: int) -> list[Happening]:
         channel = self._channels[worker]
         try:
             heard = channel.receive()
-        except EOFError:
+        except ChannelClosed:
             self._hang_up(worker)
             return []
         for message in heard:
@@ -124,13 +136,21 @@ class ProcessWorld:
 
     def _hang_up(self, worker: int) -> None:
         channel = self._channels.pop(worker)
+        del self._unsent[worker]
         self._selector.unregister(channel)
         channel.close()
 
     def _ended(self) -> list[Happening]:
-        """Workers that are dead and whose last words have been heard."""
-        gone = [worker for worker in self._exited if worker not in self._channels]
-        return [Ended(worker, self._exited.pop(worker)) for worker in gone]
+        """Workers that are dead, after their last words. All of these are in the channel by then; its end of file may
+        never come, if a process that an environment started holds a copy of the far end."""
+        happened: list[Happening] = []
+        for worker in list(self._exited):
+            if worker in self._channels:
+                happened += self._hear(worker)
+            if worker in self._channels:
+                self._hang_up(worker)
+            happened.append(Ended(worker, self._exited.pop(worker)))
+        return happened
 
     # ---------------------------------------------------------------- the server
 

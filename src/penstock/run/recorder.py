@@ -6,12 +6,12 @@ It also answers the one question that needs counts: whether the run is over. It 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from penstock.core.clock import Clock
 from penstock.core.protocols import Sink
-from penstock.flow.events import Law, StartSegment, TrainBatch
+from penstock.flow.events import StartSegment, TrainBatch
 from penstock.metrics.bottleneck import Shares, bottleneck
 from penstock.metrics.panel import Panel, PanelView
 from penstock.run.directory import Journal
@@ -50,7 +50,8 @@ class Recorder:
         self._job, self._clock, self._started_s, self._cores = job, clock, started_s, cores
         self._journal, self._sinks, self._panel, self._callback = journal, sinks, panel, callback
         self._run_dir, self._threshold = run_dir, threshold
-        self._story: deque[dict[str, Any]] = deque(maxlen=256)
+        self.raised: BaseException | None = None  # what the callback raised, for its caller
+        self._stories: defaultdict[int, deque[str]] = defaultdict(lambda: deque(maxlen=STORY_LENGTH))  # by worker
         self._waited_s: defaultdict[int, float] = defaultdict(float)  # by block: the learner waited for it alone
         self._idle_since: float | None = None
         self._last_marked_s = started_s
@@ -59,14 +60,19 @@ class Recorder:
 
     def event(self, name: str, **facts: Any) -> None:
         """One line of the journal."""
-        self._story.append({"event": name, **facts})
+        self._tell_story(name, facts)
         self._journal.write(name, **facts)
         self._journal.flush()
 
     def story_of(self, worker: Worker) -> str:
         """The last events in which this worker had a part."""
-        mine = [entry for entry in self._story if entry.get("worker") == worker.incarnation]
-        return "\n".join(str(entry) for entry in mine[-STORY_LENGTH:])
+        return "\n".join(self._stories[worker.incarnation])
+
+    def _tell_story(self, name: str, facts: Mapping[str, Any]) -> None:
+        if "worker" in facts:
+            moment = f"{self.elapsed_s():.3f} s {name}"
+            others = " ".join(f"{key}={value}" for key, value in facts.items() if key != "worker")
+            self._stories[facts["worker"]].append(f"{moment} {others}")
 
     def learner_ready(self, message: messages.Ready) -> None:
         self.telemetry.digest = message.digest
@@ -75,11 +81,12 @@ class Recorder:
     def segment_started(self, command: StartSegment) -> None:
         if self.telemetry.first_issue_s is None:
             self.telemetry.first_issue_s = self._clock.now()
-        entry = {"segment": command.segment, "block": command.block, "worker": command.worker, "slot": command.slot}
-        self._story.append({"event": "started", **entry, "version": command.version})
+        where = {"segment": command.segment, "block": command.block, "slot": command.slot, "version": command.version}
+        self._tell_story("segment_started", {"worker": command.worker, **where})
 
     def segment_done(self, worker: Worker, message: messages.Done) -> None:
         self.telemetry.segment_done(worker.index, message)
+        self._tell_story("segment_done", {"worker": worker.incarnation, "segment": message.segment, "steps": message.steps})
         if message.short:
             self._journal.write("short", segment=message.segment, worker=worker.incarnation, steps=message.steps)
 
@@ -90,19 +97,27 @@ class Recorder:
     def episodes(self, returns: Sequence[float], lengths: Sequence[int]) -> None:
         self.telemetry.episodes_finished(returns, lengths)
 
-    def batch_trained(self, message: messages.Trained, law: Law) -> str | None:
+    def batch_trained(self, message: messages.Trained) -> str | None:
         """Write down a version; the reason to stop here, if there is one."""
         telemetry = self.telemetry
         telemetry.batch_trained(message, self._clock.now())
-        telemetry.dropped_segments = law.dropped_segments
         self._journal.write("trained", version=message.version, digest=message.digest)
         record = telemetry.record(message, self.elapsed_s())
         for sink in self._sinks:
             sink.write(record)
         if self.solved_at is None and telemetry.returns.reached(self._threshold):
             self.solved_at = telemetry.env_steps, self.elapsed_s()
-        stopped_by_caller = self._callback is not None and self._callback(dict(record)) is True
-        return "signal" if stopped_by_caller else self._stop_reason()
+        return "signal" if self._caller_stops(record) else self._stop_reason()
+
+    def _caller_stops(self, record: dict[str, Any]) -> bool:
+        """Whatever a callback raises is kept for its caller: the run still ends in order, with what it has learned saved."""
+        if self._callback is None or self.raised is not None:
+            return False
+        try:
+            return self._callback(dict(record)) is True
+        except BaseException as error:
+            self.raised = error
+            return False
 
     def saved(self, message: messages.Saved) -> None:
         self.event("checkpoint", version=message.version, path=message.path)

@@ -27,7 +27,10 @@ class RunSettings:
     digest: Literal["standard", "full"] = "standard"
     """full: observations enter the digest too."""
     lease_s: float = 300.0
-    """A segment that takes longer than this for each block of its worker is given up (async) or ends the worker (else)."""
+    """A segment that takes longer than this for each block of its worker is given up (async) or ends the worker (else).
+    The learner has as long for an update."""
+    debug: bool = False
+    """Check the law's invariants after every event."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:

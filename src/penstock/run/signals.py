@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -18,6 +20,8 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._heard: list[int] = []
+        self._num_heard = 0
+        self._interrupts = False
         self._woken, self._wakeup = os.pipe()
         os.set_blocking(self._woken, False)
         self._before: dict[int, Any] = {}
@@ -36,6 +40,15 @@ class StopSignals:
         heard, self._heard = self._heard, []
         return [Interrupted(number) for number in heard]
 
+    @contextmanager
+    def second_one_interrupts(self) -> Iterator[None]:
+        """In here a signal that is not the first also raises KeyboardInterrupt, whatever is being done."""
+        self._interrupts = True
+        try:
+            yield
+        finally:
+            self._interrupts = False
+
     def close(self) -> None:
         """Whoever had them before has them again."""
         for number, handler in self._before.items():
@@ -46,4 +59,7 @@ class StopSignals:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         del frame
         self._heard.append(number)
+        self._num_heard += 1
         os.write(self._wakeup, b"!")
+        if self._interrupts and self._num_heard > 1:
+            raise KeyboardInterrupt

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import signal
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,6 +41,8 @@ from penstock.transport import messages
 
 SAVE_GRACE_S = 30.0
 """How long the last checkpoint may take before the run ends without it."""
+UPDATE_GRACE_S = 60.0
+"""How long the update before it may take; twice the longest so far, if that is more."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,14 @@ class LettingGo:
     worker: int
 
 
-Lease = Opening | Running | LettingGo
+@dataclass(frozen=True)
+class Training:
+    """The learner is to finish an update."""
+
+    worker: int
+
+
+Lease = Opening | Running | LettingGo | Training
 
 
 class Phase(enum.Enum):
@@ -108,8 +118,9 @@ class Supervisor:
         self._leases = Leases()
         self._overran: set[int] = set()  # workers that were killed for a lost lease
         self._learner_busy = False
+        self._longest_update_s = 0.0
         self._saves_under_way = 0
-        self._save_deadline = 0.0
+        self._last_words_until = (0.0, "")  # while saving: until when, and what is then given up
         self._num_signals = 0
         self.phase = Phase.STARTING
         self.ending: Ending | None = None
@@ -118,11 +129,13 @@ class Supervisor:
         """The whole run. Failures are in the ending, not raised: there is still a summary to write."""
         learner = self._enlist("learner", 0, ())
         self._world.start_learner(learner.incarnation)
+        self._lease(Opening(learner.incarnation), learner.incarnation)
         while self.phase is not Phase.STOPPED:
             try:
                 happened = self._world.wait(self._timeout_s())
             except RunFailed as error:  # the world itself is broken: nobody is left to save anything
                 self._fail(error, "error")
+                self._end_unsaved(error)
                 self.phase = Phase.STOPPED
                 break
             for happening in happened:
@@ -148,6 +161,7 @@ class Supervisor:
     def _on_message(self, worker: Worker, message: messages.Anything) -> None:
         match message:
             case messages.Ready():
+                self._leases.take_back(Opening(worker.incarnation))
                 self._on_ready(message)
             case messages.Up(blocks):
                 self.phase = Phase.RUNNING if self.phase is Phase.STARTING else self.phase
@@ -165,6 +179,7 @@ class Supervisor:
             case messages.Episodes(returns, lengths):
                 self._recorder.episodes(returns, lengths)
             case messages.Trained():
+                self._leases.take_back(Training(worker.incarnation))
                 self._on_trained(message)
             case messages.Saved():
                 self._recorder.saved(message)
@@ -187,9 +202,13 @@ class Supervisor:
 
     def _on_trained(self, message: messages.Trained) -> None:
         self._learner_busy = False
-        reason = self._recorder.batch_trained(message, self._law)
+        self._longest_update_s = max(self._longest_update_s, message.busy_s)
+        reason = self._recorder.batch_trained(message)
         if self.phase is Phase.SAVING:
             self._save()  # the update that was under way when the run was told to end
+        elif (raised := self._recorder.raised) is not None:
+            what = f"the callback raised {type(raised).__name__}: {raised}"
+            self._fail(RunFailed(what, details="".join(traceback.format_exception(raised))), "error")
         elif reason is not None:
             self._end(Ending(reason))
         elif self._checkpoint_every and message.version % self._checkpoint_every == 0:
@@ -211,17 +230,18 @@ class Supervisor:
         if worker is None:
             return  # it had already said why
         self._bury(worker)
-        if incarnation in self._overran and not self._law.pinned and self._roster.samplers:
+        dispensable = worker.role == "sampler" and not self._law.pinned and bool(self._roster.samplers)
+        if incarnation in self._overran and dispensable:
             self._recorder.event("worker_lost", worker=incarnation, blocks=list(worker.blocks))
             return  # its segments were written off, its slots are free again: free flow goes on with the other blocks
         what = f"{worker.title} (blocks {list(worker.blocks)})" if worker.blocks else worker.title
         story = self._recorder.story_of(worker)
-        self._fail(WorkerDied(f"{what} {self._how_it_ended(incarnation, code)}", details=story), "error")
+        self._fail(WorkerDied(f"{what} {self._how_it_ended(worker, code)}", details=story), "error")
 
-    def _how_it_ended(self, incarnation: int, code: int) -> str:
-        if incarnation in self._overran:
-            lease = f"run.lease_s = {self._settings.lease_s:g} s"
-            return f"was killed: it took longer than its lease ({lease} for each block); see why it is slow, or give it longer"
+    def _how_it_ended(self, worker: Worker, code: int) -> str:
+        if worker.incarnation in self._overran:
+            lease = f"run.lease_s = {self._settings.lease_s:g} s" + (" for each block" if worker.blocks else "")
+            return f"was killed: it took longer than its lease ({lease}); see why it is slow, or give it longer"
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         return f"{how} without a word; the journal has its story"
 
@@ -244,17 +264,21 @@ class Supervisor:
     def _timeout_s(self) -> float | None:
         due = [self._recorder.next_refresh_s]
         if self.phase is Phase.SAVING:
-            due.append(self._save_deadline)
+            due.append(self._last_words_until[0])
         due.append(self._leases.next_end_s)
         times = [moment for moment in due if moment is not None]
         return max(0.0, min(times) - self._world.clock.now()) if times else None
 
     def _on_time(self) -> None:
         now = self._world.clock.now()
+        if (end_s := self._leases.next_end_s) is not None and end_s <= now:
+            for happening in self._world.wait(0):  # it may have been done while nobody listened: a callback can take long
+                self._on(happening)
         for lease in self._leases.expired(now):
             self._on_expired(lease)
-        if self.phase is Phase.SAVING and now >= self._save_deadline:
-            self._end_unsaved(RunFailed(f"the last checkpoint was not written within {SAVE_GRACE_S:g} s; use an earlier one"))
+        until_s, what = self._last_words_until
+        if self.phase is Phase.SAVING and now >= until_s:
+            self._end_unsaved(RunFailed(f"{what}; use an earlier checkpoint"))
             self.phase = Phase.STOPPED
         if self.phase is Phase.RUNNING and not self._learner_busy and self._recorder.out_of_time():
             self._end(Ending("minutes"))
@@ -263,19 +287,19 @@ class Supervisor:
     def _lease(self, lease: Lease, worker: int) -> None:
         """Worker by worker, since blocks of one worker may have to wait for one another."""
         hosted = self._roster.find(worker)
-        num_blocks = len(hosted.blocks) if hosted is not None else 1
+        num_blocks = max(1, len(hosted.blocks)) if hosted is not None else 1
         self._leases.give(lease, self._world.clock.now() + self._settings.lease_s * num_blocks)
 
     def _on_expired(self, lease: object) -> None:
         match lease:
             case Running(segment):
                 self._tell_law(LeaseExpired(segment))
-            case LettingGo(_, worker) | Opening(worker):
+            case LettingGo(_, worker) | Opening(worker) | Training(worker):
                 self._kill_overrunning(worker)
 
     def _kill_overrunning(self, worker: int) -> None:
         """Its end will be heard of like any other, and then says why."""
-        if self._roster.find(worker) is None:
+        if self._roster.find(worker) is None or worker in self._overran:
             return
         self._recorder.event("lease_expired", worker=worker, lease_s=self._settings.lease_s)
         self._overran.add(worker)
@@ -287,6 +311,7 @@ class Supervisor:
         self._recorder.waits(self._law.waiting_for())
         for command in self._law.handle(event):
             self._obey(command)
+        self._recorder.telemetry.dropped_segments = self._law.dropped_segments
         if self._debug:
             self._law.check()
 
@@ -314,6 +339,7 @@ class Supervisor:
         if learner is None:
             return
         self._learner_busy = True
+        self._lease(Training(learner.incarnation), learner.incarnation)
         self._recorder.batch_taken(command)
         slots = tuple(messages.Slot(m.slot, m.segment, m.version) for m in command.members)
         self._world.send(learner.incarnation, messages.Train(command.version, slots, self._recorder.progress))
@@ -328,6 +354,7 @@ class Supervisor:
     def _save(self) -> None:
         if (learner := self._roster.learner) is not None:
             self._saves_under_way += 1
+            self._wait_for(SAVE_GRACE_S, "the last checkpoint was not written")
             self._world.send(learner.incarnation, messages.Save(self._recorder.state()))
 
     def _fail(self, error: PenstockError, reason: str) -> None:
@@ -346,12 +373,17 @@ class Supervisor:
         if self.ending is not None:
             return
         self.ending = ending
-        self._recorder.event("stopping", reason=ending.reason, version=self._law.version)
+        self._recorder.event("stopping", reason=ending.reason, version=self._recorder.telemetry.version)
         self._tell_law(RunEnding())
         if self._roster.learner is None or self.phase is Phase.STARTING:
             self.phase = Phase.STOPPED
             return
         self.phase = Phase.SAVING
-        self._save_deadline = self._world.clock.now() + SAVE_GRACE_S
-        if not self._learner_busy:
+        if self._learner_busy:
+            self._wait_for(max(UPDATE_GRACE_S, 2 * self._longest_update_s), "the update under way did not end")
+        else:
             self._save()
+
+    def _wait_for(self, grace_s: float, what: str) -> None:
+        """From now on the end of the run waits so long for this, and no longer."""
+        self._last_words_until = self._world.clock.now() + grace_s, f"{what} within {grace_s:g} s"

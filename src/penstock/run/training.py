@@ -7,6 +7,7 @@ Nothing is left behind by what is refused: the directory is made last, and remov
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from penstock.run.inline_world import InlineWorld
 from penstock.run.job import Job
 from penstock.run.process_world import ProcessWorld
 from penstock.run.recorder import Callback, Recorder
+from penstock.run.signals import StopSignals
 from penstock.run.summary import summarise
 from penstock.run.supervisor import Ending, Supervisor
 from penstock.run.telemetry import Telemetry
@@ -84,28 +86,29 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
     maker = EnvironmentMaker.of(job.env, request.environment)
     found = probe(maker, job.env)
     job.model.check_for(found.spec)
-    directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
-    wiring = Wiring(
-        job=job,
-        maker=maker,
-        probe=found,
-        run_dir=directory.path,
-        settings_digest=request.config_digest,
-        custom_model=request.model,
-        initial_weights=request.init_from,
-    )
-    try:
-        return _run(request, wiring, directory, _world_of(wiring, server))
-    except (PenstockError, KeyboardInterrupt, SystemExit):
-        directory.discard()  # unless something was trained: a callback may raise any of these
-        raise
+    with closing(StopSignals()) as signals:  # from here on there is something to tidy up
+        directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
+        wiring = Wiring(
+            job=job,
+            maker=maker,
+            probe=found,
+            run_dir=directory.path,
+            settings_digest=request.config_digest,
+            custom_model=request.model,
+            initial_weights=request.init_from,
+        )
+        try:
+            return _run(request, wiring, directory, _world_of(wiring, server, signals))
+        except BaseException:
+            directory.discard()  # unless something was trained: a callback may raise anything
+            raise
 
 
-def _world_of(wiring: Wiring, server: ForkServer | None) -> World:
+def _world_of(wiring: Wiring, server: ForkServer | None, signals: StopSignals) -> World:
     """One process for `--workers 0`, else the processes that the server starts."""
     if wiring.job.run.workers == 0 or server is None:
-        return InlineWorld(wiring)
-    return ProcessWorld(wiring, server)
+        return InlineWorld(wiring, signals)
+    return ProcessWorld(wiring, server, signals)
 
 
 def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World) -> Outcome:
@@ -117,6 +120,8 @@ def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World
     finally:
         world.close(STOP_GRACE_S)
     outcome = _finish(request, wiring, directory, recorder, ending)
+    if recorder.raised is not None:
+        raise recorder.raised  # the callback's own error belongs to who passed the callback
     if isinstance(ending.error, Refused):  # a worker found what could not be seen from here: a network that does not fit
         raise ending.error
     return outcome
@@ -131,7 +136,8 @@ def _supervisor(wiring: Wiring, world: World, recorder: Recorder) -> Supervisor:
         recorder=recorder,
         num_blocks=job.env.n_blocks,
         num_workers=wiring.num_workers,
-        checkpoint_every=job.checkpoint.every,
+        checkpoint_every=wiring.checkpoint_every,
+        debug=job.run.debug,
     )
 
 

@@ -12,7 +12,7 @@ from penstock.envs.making import EnvironmentMaker
 from penstock.envs.opening import choose_parallel, choose_stepping
 from penstock.envs.probing import Probe
 from penstock.flow.events import Law
-from penstock.flow.opening import open_law
+from penstock.flow.opening import batch_segments, open_law
 from penstock.run.job import Job
 from penstock.store.slots import SegmentShape, Slots
 from penstock.transport.messages import Ready
@@ -41,6 +41,12 @@ class Wiring:
     @property
     def shape(self) -> SegmentShape:
         return SegmentShape(steps=self.job.learner.n_steps, lanes=self.job.env.lanes_per_block)
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Versions between checkpoints; 0: never."""
+        segments = batch_segments(self.job.flow, self.job.env.n_blocks)
+        return self.job.checkpoint.versions_between(steps=self.job.run.steps, batch_rows=self.shape.rows * segments)
 
     def open_law(self) -> Law:
         return open_law(self.job.flow, self.job.env.n_blocks)

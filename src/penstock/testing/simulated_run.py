@@ -59,12 +59,15 @@ def simulate(
     num_workers: int = 2,
     checkpoint_every: int = 0,
     callback: Callback | None = None,
+    callback_s: float = 0.0,
 ) -> SimulatedRun:
     """One run under the real supervisor. The law's `check` runs after every event; what fails carries the seed."""
     world = SimulatedWorld(script)
     law = open_law(flow, num_blocks)
     path = directory / "journal.jsonl"
     path.unlink(missing_ok=True)
+    if callback_s:
+        callback = _taking(callback_s, world)
     recorder = _recorder(script, flow, run, world, num_blocks, path, callback)
     supervisor = Supervisor(
         settings=run,
@@ -87,6 +90,16 @@ def simulate(
         recorder.close()
     journal = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     return SimulatedRun(ending, recorder, world, law, journal)
+
+
+def _taking(seconds: float, world: SimulatedWorld) -> Callback:
+    """A callback that takes so long."""
+
+    def callback(record: dict[str, Any]) -> None:
+        del record
+        world.clock.jump_to(world.clock.now() + seconds)
+
+    return callback
 
 
 def _recorder(

@@ -74,6 +74,7 @@ class SimulatedWorld:
 
     def __init__(self, script: Script) -> None:
         self.clock = JumpingClock()
+        self._moment_s = 0.0  # of what is happening; the clock is ahead of it where the supervisor took its time
         self.sent: list[tuple[float, str, Any]] = []
         self._script = script
         self._workers: dict[int, _Worker] = {}
@@ -107,14 +108,17 @@ class SimulatedWorld:
     def wait(self, timeout_s: float | None) -> list[Happening]:
         assert self.clock.now() < self._script.limit_s, f"the run does not end; simulation seed {self._script.seed}"
         until_s = float("inf") if timeout_s is None else self.clock.now() + timeout_s
+        happened: list[Happening] = []
         while self._agenda and self._agenda[0][0] <= until_s:
-            moment_s, _, happen = heapq.heappop(self._agenda)
-            self.clock.jump_to(moment_s)
-            if happened := happen():
+            self._moment_s, _, happen = heapq.heappop(self._agenda)
+            self.clock.jump_to(self._moment_s)
+            happened += happen()
+            if happened and not (self._agenda and self._agenda[0][0] <= self.clock.now()):
                 return happened
-        assert timeout_s is not None, f"everybody waits for ever; simulation seed {self._script.seed}"
-        self.clock.jump_to(until_s)
-        return []
+        assert timeout_s is not None or happened, f"everybody waits for ever; simulation seed {self._script.seed}"
+        if not happened:
+            self.clock.jump_to(until_s)
+        return happened
 
     def close(self, grace_s: float) -> None:
         del grace_s
@@ -135,7 +139,7 @@ class SimulatedWorld:
 
     def _on_its_way(self, worker: int, message: messages.Anything) -> list[Happening]:
         """What was said is heard even if its speaker dies meanwhile."""
-        self._at(self.clock.now() + self._script.latency_s, lambda: [Said(worker, message)])
+        self._at(self._moment_s + self._script.latency_s, lambda: [Said(worker, message)])
         return []
 
     # ---------------------------------------------------------------- workers
@@ -147,11 +151,11 @@ class SimulatedWorld:
                 case messages.Start():
                     self._start(number, worker, message)
                 case messages.HandIn(segment) if segment in worker.running:
-                    worker.running[segment][1].cut(self.clock.now())
+                    worker.running[segment][1].cut(self._moment_s)
                     self._finish_later(number, segment)
                 case messages.WriteOff(segment) if segment in worker.running:
                     _, underway = worker.running.pop(segment)
-                    self._say(number, underway.step_end_s(self.clock.now()), messages.LetGo(segment))
+                    self._say(number, underway.step_end_s(self._moment_s), messages.LetGo(segment))
                 case messages.Train():
                     self._train(number, worker, message)
                 case messages.Save():
@@ -162,7 +166,7 @@ class SimulatedWorld:
     def _start(self, number: int, worker: _Worker, start: messages.Start) -> None:
         assert start.block in worker.blocks, f"block {start.block} is not hosted by {worker.title}"
         assert all(other.block != start.block for other, _ in worker.running.values()), f"block {start.block} is busy"
-        worker.running[start.segment] = start, self._script.pace.begin(start.block, start.segment, self.clock.now())
+        worker.running[start.segment] = start, self._script.pace.begin(start.block, start.segment, self._moment_s)
         self._finish_later(number, start.segment)
 
     def _finish_later(self, number: int, segment: int) -> None:
@@ -196,7 +200,7 @@ class SimulatedWorld:
     # ---------------------------------------------------------------- the learner
 
     def _take_turn(self, worker: _Worker, seconds: float) -> float:
-        worker.busy_until_s = max(worker.busy_until_s, self.clock.now()) + seconds
+        worker.busy_until_s = max(worker.busy_until_s, self._moment_s) + seconds
         return worker.busy_until_s
 
     def _train(self, number: int, worker: _Worker, message: messages.Train) -> None:
@@ -241,7 +245,7 @@ class SimulatedWorld:
     def _last_words(self, number: int, worker: _Worker, trouble: Trouble) -> list[Happening]:
         if trouble.what == "fault":
             self._on_its_way(number, messages.Fault(FAULT, f"{worker.title} broke on purpose", "where it broke"))
-            self._at(self.clock.now() + 2 * self._script.latency_s, lambda: [Ended(number, 1)])
+            self._at(self._moment_s + 2 * self._script.latency_s, lambda: [Ended(number, 1)])
         elif trouble.what == "die":
-            self._at(self.clock.now() + 2 * self._script.latency_s, lambda: [Ended(number, -trouble.number)])
+            self._at(self._moment_s + 2 * self._script.latency_s, lambda: [Ended(number, -trouble.number)])
         return []

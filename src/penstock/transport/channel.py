@@ -19,8 +19,12 @@ _ANCILLARY_BYTES = socket.CMSG_LEN(MAX_DESCRIPTORS * array.array("i").itemsize)
 MAX_MESSAGE_BYTES = 1 << 17  # well under the default socket buffer, so that one message always fits
 
 
+class ChannelClosed(ConnectionError, EOFError):
+    """The other end is gone. A kind of its own, so that it is never taken for an error of code that a worker runs."""
+
+
 class SocketChannel:
-    """One end. Sending waits only when the other end has stopped reading for a whole socket buffer."""
+    """One end. Sending waits only when the other end has stopped reading for a whole socket buffer; offering never does."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -37,17 +41,28 @@ class SocketChannel:
         return self._socket.fileno()
 
     def send(self, message: Anything, descriptors: Sequence[int] = ()) -> None:
-        """Hand over a message and copies of these descriptors; raises ConnectionError once the other end is gone."""
-        data = encode(message)
-        if len(data) > MAX_MESSAGE_BYTES:
-            raise ValueError(f"a message of {len(data)} bytes is too large: {type(message).__name__}")
-        if descriptors:
-            socket.send_fds(self._socket, [data], descriptors)
-        else:
-            self._socket.sendall(data)
+        """Hand over a message and copies of these descriptors; raises ChannelClosed once the other end is gone."""
+        data = _encoded(message)
+        try:
+            if descriptors:
+                socket.send_fds(self._socket, [data], descriptors)
+            else:
+                self._socket.sendall(data)
+        except ConnectionError as error:
+            raise ChannelClosed("the other end of the channel is gone") from error
+
+    def offer(self, message: Anything) -> bool:
+        """Hand over a message if there is room for it now; raises ChannelClosed once the other end is gone."""
+        try:
+            self._socket.send(_encoded(message), socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except ConnectionError as error:
+            raise ChannelClosed("the other end of the channel is gone") from error
+        return True
 
     def receive(self) -> list[Anything]:
-        """All messages that are there, without waiting; raises EOFError once the other end is gone and all was read."""
+        """All messages that are there, without waiting; raises ChannelClosed once the other end is gone and all was read."""
         messages: list[Anything] = []
         while True:
             try:
@@ -60,7 +75,7 @@ class SocketChannel:
             if not data:
                 if messages:
                     return messages  # the end of file is found again at the next call
-                raise EOFError("the other end of the channel is gone")
+                raise ChannelClosed("the other end of the channel is gone")
             messages.append(decode(data))
 
     def _receive_one(self) -> tuple[bytes, list[int]]:
@@ -82,6 +97,13 @@ class SocketChannel:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _encoded(message: Anything) -> bytes:
+    data = encode(message)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {len(data)} bytes is too large: {type(message).__name__}")
+    return data
 
 
 class LocalChannel:

@@ -5,7 +5,9 @@ torch operation, no BLAS and no thread, so forking it is safe; it never runs a u
 
 Who ends when: the server holds the supervisor's socket; at its end of file, whatever the supervisor died of, it kills its
 children and ends. Each child has asked the kernel for SIGKILL on the server's death. Neither needs the GIL of a process in
-which an environment may be stuck. The server leads its own session, so that a terminal's Ctrl-C reaches the supervisor alone.
+which an environment may be stuck. Each child leads a process group, which is killed with it: so end the programs that its
+environments have started. The server leads its own session, so that a terminal's Ctrl-C reaches the supervisor alone; where
+SIGTERM is sent to every process there is, server and workers leave it to the supervisor too.
 
 This file imports no torch: the supervisor uses the first half, the server process the second.
 """
@@ -22,6 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import cloudpickle
@@ -85,7 +88,8 @@ class ForkServer:
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        code = f"from penstock.workers.forkserver import serve; serve({theirs.fileno()})"
+        own_path = os.environ.get("PYTHONPATH")
+        code = f"from penstock.workers.forkserver import serve; serve({theirs.fileno()}, {own_path!r})"
         environment = {**os.environ, **THREADS, **MALLOC, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._socket = ours
         self._process = subprocess.Popen(
@@ -136,6 +140,8 @@ class ForkServer:
     def close(self) -> None:
         """End the server and, with it, every worker that is left."""
         self._socket.close()
+        if self._num_launched == 0:
+            self._process.kill()  # it has no worker to end, and need not finish loading torch first
         try:
             self._process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -156,8 +162,15 @@ class _Children:
         return next((pid for pid, other in self.by_pid.items() if other == number), None)
 
 
-def serve(fd: int) -> None:
-    """The server process: load, then fork on request, until the supervisor is gone."""
+def serve(fd: int, own_path: str | None) -> None:
+    """The server process: load, then fork on request, until the supervisor is gone.
+
+    `own_path` is the person's PYTHONPATH: interpreters that environments start get that, not the one that was for us.
+    """
+    os.environ.pop("PYTHONPATH")
+    if own_path is not None:
+        os.environ["PYTHONPATH"] = own_path
+    leave_stopping_to_the_supervisor()
     with socket.socket(fileno=fd) as supervisor:
         children = _Children({})
         wakeup, woken = os.pipe()
@@ -172,7 +185,7 @@ def serve(fd: int) -> None:
             pass  # the supervisor is gone, which is how a run ends
         finally:
             for pid in children.by_pid:
-                os.kill(pid, signal.SIGKILL)
+                _kill_group(pid)
     os._exit(0)
 
 
@@ -218,25 +231,36 @@ def _serve_one(supervisor: socket.socket, children: _Children) -> None:
             supervisor.sendall(_encode(Launched(number, pid)))
         case Kill(number):
             if (victim := children.pid_of(number)) is not None:
-                os.kill(victim, signal.SIGKILL)
+                _kill_group(victim)
 
 
 def _reap(supervisor: socket.socket, children: _Children) -> None:
+    """What a dead worker leaves of its group goes first: until it is reaped, its number cannot be another group's."""
     while children.by_pid:
-        pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
+        dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if dead is None:
             return
-        number = children.by_pid.pop(pid)
+        _kill_group(dead.si_pid)
+        _, status = os.waitpid(dead.si_pid, 0)
+        number = children.by_pid.pop(dead.si_pid)
         supervisor.sendall(_encode(Exited(number, os.waitstatus_to_exitcode(status))))
+
+
+def _kill_group(pid: int) -> None:
+    """A worker, which is a child that has not been reaped, and all that it has started."""
+    with suppress(ProcessLookupError):  # forked a moment ago, and does not lead its group yet
+        os.killpg(pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
 
 
 def _become_worker(title: str, descriptors: list[int]) -> None:
     """In the child: never returns."""
     code = 70
     try:
+        os.setpgid(0, 0)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.register_at_fork(after_in_child=_stop_as_usual)
         _die_with_parent(title)
         code = load_object("penstock.workers.process:run_worker")(descriptors)
     except BaseException:  # nothing may escape into the server's own loop
@@ -247,6 +271,21 @@ def _become_worker(title: str, descriptors: list[int]) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def leave_stopping_to_the_supervisor() -> None:
+    """Let both signals pass. Not SIG_IGN: programs that an environment starts would inherit that."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, lambda *_: None)
+
+
+def _stop_as_usual() -> None:
+    """In what an environment forks: it may mean to end it with SIGTERM."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15

@@ -133,13 +133,13 @@ class Learner:
         torch.set_flush_denormal(self._plan.compute.flush_denormal)
         try:
             metrics: dict[str, float] = self._algorithm.update(batch, progress)
+            if not torch.isfinite(self._algorithm.flat.values).all():
+                raise NonFinite(f"the weights of version {batch.version + 1} are not finite; lower learner.learning_rate")
         except NonFinite as error:
             raise NonFinite(f"{error}; the batch is kept in {self._keep(batch)}", details=error.details) from error
         finally:
             torch.set_flush_denormal(False)
             torch.set_num_threads(threads)
-        if not torch.isfinite(self._algorithm.flat.values).all():
-            raise NonFinite(f"the weights of version {batch.version + 1} are not finite; lower learner.learning_rate")
         return metrics
 
     def _keep(self, batch: Batch) -> Path:

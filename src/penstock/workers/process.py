@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 import socket
 import sys
+from contextlib import suppress
 
 import torch
 
 from penstock.store.slots import Slots
-from penstock.transport.channel import LocalChannel, SocketChannel
+from penstock.transport.channel import ChannelClosed, LocalChannel, SocketChannel
 from penstock.weights.board import Board
 from penstock.workers.faults import fault_of
 from penstock.workers.learner import Learner
@@ -27,10 +28,11 @@ def run_worker(descriptors: list[int]) -> int:
             _learn(plan, arenas, channel)
         else:
             _sample(plan, arenas, channel)
-    except (EOFError, ConnectionError):
+    except ChannelClosed:
         return 0  # the supervisor is gone: so is the run
-    except Exception as error:  # whatever it is, the supervisor is told before this process ends
-        channel.send(fault_of(error))
+    except (Exception, SystemExit) as error:  # whatever it is, the supervisor is told before this process ends
+        with suppress(ChannelClosed):
+            channel.send(fault_of(error))
         return 1
     return 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from penstock.envs.opening import open_block
 from penstock.models.actor import build_actor
 from penstock.store.slots import Slots
 from penstock.transport.messages import Anything, Done, HandIn, LetGo, Start, Stop, Up, WriteOff
-from penstock.weights.board import Board
+from penstock.weights.board import Board, TornRead
 from penstock.workers.chaos import Delays, SlowBlock, SlowEnvironment
 from penstock.workers.plans import SamplerPlan
 from penstock.workers.sampling import BlockRun, Finished
@@ -77,13 +78,20 @@ class Sampler:
     def obey(self, messages: Sequence[Anything]) -> None:
         """Obey messages in order. What was written off before it was begun is let go of without being begun: the
         weights that it should act with may have left the board meanwhile."""
-        started = {message.segment for message in messages if isinstance(message, Start)}
-        never_begun = {m.segment for m in messages if isinstance(m, WriteOff) and m.segment in started}
-        for message in messages:
-            if isinstance(message, WriteOff) and message.segment in never_begun:
+        waiting = deque(messages)
+        while waiting:
+            message = waiting.popleft()
+            if isinstance(message, Start) and WriteOff(message.segment) in waiting:
+                waiting.remove(WriteOff(message.segment))
                 self._channel.send(LetGo(message.segment))
-            elif not (isinstance(message, Start) and message.segment in never_begun):
+                continue
+            try:
                 self.handle(message)
+            except TornRead:  # if its version has left the board, the write-off was said before that, and is there by now
+                waiting.extend(self._channel.receive())
+                if not (isinstance(message, Start) and WriteOff(message.segment) in waiting):
+                    raise
+                waiting.appendleft(message)
 
     def handle(self, message: Anything) -> None:
         """Obey one message."""
