@@ -143,5 +143,5 @@ def test_gradients_of_plain_modules_land_in_the_flat_gradient() -> None:
 
 
 def test_other_precisions_are_refused_by_name() -> None:
-    with pytest.raises(Refused, match=r"'weight' is torch\.float64"):
+    with pytest.raises(Refused, match=r"'weight' of the model is torch\.float64"):
         FlatParameters(torch.nn.Linear(2, 2).double())

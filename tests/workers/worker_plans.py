@@ -50,6 +50,9 @@ class Noting:
         self.flat.values.add_(torch.nan if self.poison else 1.0)
         return {"updates": 3, "samples": 50, "policy_loss": 0.5}
 
+    def restore(self, weights: torch.Tensor, state: dict[str, torch.Tensor]) -> None:
+        self.flat.published.copy_(weights)
+
     def state(self) -> dict[str, torch.Tensor]:
         return {"count": torch.tensor(float(len(self.batches)))}
 

@@ -42,7 +42,7 @@ class Terms:
 
 
 class PPO:
-    """Turns batches into new weights. `flat.values` are the weights, `state()` what else the next update depends on."""
+    """Turns batches into new weights. `flat` holds the weights, `state()` what else the next update depends on."""
 
     def __init__(self, policy: Policy, settings: PPOSettings, seed: int) -> None:
         self.policy = policy
@@ -128,7 +128,7 @@ class PPO:
 
     def restore(self, weights: Tensor, state: dict[str, Tensor]) -> None:
         """Go on from these flat weights and this `state()`."""
-        self.flat.values.copy_(weights)
+        self.flat.published.copy_(weights)
         self.optimizer.restore(state)
 
 

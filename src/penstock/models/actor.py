@@ -15,16 +15,19 @@ from penstock.models.settings import ModelSettings
 Backend = Literal["auto", "numpy", "torch"]
 
 
-def build_actor(spec: EnvironmentSpec, settings: ModelSettings, backend: Backend = "auto", custom: Any = None) -> Actor:
+def build_actor(
+    spec: EnvironmentSpec, settings: ModelSettings, backend: Backend = "auto", custom: Any = None, seed: int = 0
+) -> Actor:
     """An actor without weights yet; `auto` is NumPy for the built-in policy and torch for a person's own module.
 
-    `custom` is a module class handed over as itself; it goes before `settings.custom`, its name.
+    `custom` is a module class handed over as itself; it goes before `settings.custom`, its name. `seed` is the run's: what a
+    module draws when it is made, and does not count as its weights, is then what the learner's drew.
     """
     built_in = custom is None and settings.custom is None
     if backend == "numpy" and not built_in:
         raise Refused("compute.backend numpy runs the built-in policy only; a model of your own needs torch or auto")
     if backend == "numpy" or (backend == "auto" and built_in):
         return NumpyActor(spec, settings)
-    policy = load_object("penstock.models.policy:build_policy")(spec, settings, 0, custom)
+    policy = load_object("penstock.models.policy:build_policy")(spec, settings, seed, custom)
     torch_actor: Callable[..., Actor] = load_object("penstock.models.torch_actor:TorchActor")
     return torch_actor(spec, settings, policy)

@@ -72,7 +72,7 @@ class TowerPolicy(Policy):
                     initialize_orthogonally(layer, gain if layer is tower[-1] else HIDDEN_GAIN)
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        flat = self.readable(observation).flatten(1)
+        flat = self.readable(observation).reshape(len(observation), -1)
         towers = None if flat.requires_grad or not torch.is_grad_enabled() else self._settled_towers()
         parameters, value = run_towers(towers, flat) if towers else (self.policy(flat), self.value(flat))
         return parameters, value.squeeze(1)
@@ -121,12 +121,25 @@ class WholePolicy(Policy):
     def __init__(self, spec: EnvironmentSpec, settings: ModelSettings, body: nn.Module) -> None:
         super().__init__(spec, settings)
         self.body = body
+        self._check_shapes()
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
         parameters, value, memory = self.body(self.readable(observation), None)
         if memory is not None:
             raise Refused("model.custom returned a memory, which is not carried from step to step yet; return None")
         return parameters, value.reshape(-1)
+
+    @torch.no_grad()
+    def _check_shapes(self) -> None:
+        parameters, value = self(torch.zeros(2, *self.spec.observation.shape))
+        width = action_size(self.spec)
+        widths = (width, 2 * width) if self.log_std is not None else (width,)
+        if parameters.ndim != 2 or len(parameters) != 2 or parameters.shape[1] not in widths or len(value) != 2:
+            wanted = " or ".join(f"(2, {width})" for width in widths)
+            raise Refused(
+                f"model.custom must turn 2 observations into parameters of shape {wanted} and 2 values for {self.spec.id}, "
+                f"not {tuple(parameters.shape)} and {len(value)}"
+            )
 
 
 def initialize_orthogonally(layer: nn.Module, gain: float) -> None:
@@ -152,6 +165,9 @@ def build_policy(spec: EnvironmentSpec, settings: ModelSettings, seed: int, cust
 
 def _make_body(maker: Any, spec: EnvironmentSpec) -> nn.Module:
     """Call a person's class with the environment's spec if it takes an argument, else with none."""
+    if isinstance(maker, nn.Module):
+        made = type(maker).__name__
+        raise Refused(f"model is an instance of {made}; pass the class, or a function that makes one: lambda: {made}(...)")
     body = maker(spec) if _required_or_named_spec(maker) else maker()
     if not isinstance(body, nn.Module):
         raise Refused(f"model.custom must make a torch.nn.Module; '{maker}' made {type(body).__name__}")

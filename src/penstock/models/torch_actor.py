@@ -29,7 +29,7 @@ class TorchActor:
         self.sampler = sampler_for(spec)
 
     def load(self, weights: Array, statistics: Array) -> None:
-        self.flat.values.copy_(torch.from_numpy(np.array(weights, np.float32)))
+        self.flat.published.copy_(torch.from_numpy(np.array(weights, np.float32)))
         self.normaliser.load(statistics)
 
     def noise(self, generator: Any, steps: int, lanes: int) -> Array:

@@ -112,6 +112,7 @@ class Wiring:
         """What a checkpoint says about its policy, so that it can be used without the run."""
         return {
             "spec": to_plain(self.probe.spec),
+            "seed": self.job.run.seed,
             "model": asdict(self.job.model),
             "environment": asdict(self.job.env),
             "defined_in_script": {

@@ -20,7 +20,7 @@ import torch
 
 from penstock.algorithms.batch import Batch
 from penstock.checkpoint import files
-from penstock.core.errors import NonFinite, RunFailed
+from penstock.core.errors import NonFinite, Refused, RunFailed
 from penstock.core.fit import Demands, Guarantee, check_fit
 from penstock.core.loading import load_object
 from penstock.core.protocols import Channel
@@ -36,6 +36,7 @@ from penstock.workers.plans import LearnerPlan
 
 FIELDS = (*BATCH_FIELDS, "value")
 STATISTICS = "normaliser.statistics"
+ALGORITHM_MEMBERS = ("flat", "update", "state", "restore")
 REPORTED_APART = ("updates", "samples")
 
 
@@ -47,6 +48,8 @@ class Learner:
         torch.set_num_threads(plan.compute.learner_threads)
         policy = build_policy(plan.spec, plan.model, plan.seed, plan.custom_model).to(plan.compute.device)
         self._algorithm = self._fitting_algorithm()(policy, plan.settings, plan.seed)
+        if missing := [name for name in ALGORITHM_MEMBERS if not hasattr(self._algorithm, name)]:
+            raise Refused(f"{plan.algorithm} is no algorithm: it has no {', '.join(missing)}; see docs/algorithms.md")
         self._layout = self._algorithm.flat.layout
         self._normaliser = Normaliser(plan.spec, plan.model)
         self._statistics = self._normaliser.initial()
@@ -133,7 +136,7 @@ class Learner:
         torch.set_flush_denormal(self._plan.compute.flush_denormal)
         try:
             metrics: dict[str, float] = self._algorithm.update(batch, progress)
-            if not torch.isfinite(self._algorithm.flat.values).all():
+            if not torch.isfinite(self._algorithm.flat.published).all():
                 raise NonFinite(f"the weights of version {batch.version + 1} are not finite; lower learner.learning_rate")
         except NonFinite as error:
             raise NonFinite(f"{error}; the batch is kept in {self._keep(batch)}", details=error.details) from error
@@ -222,7 +225,7 @@ class Learner:
 
     @property
     def _weights(self) -> Array:
-        return np.asarray(self._algorithm.flat.values.detach().cpu().numpy())
+        return np.asarray(self._algorithm.flat.published.detach().cpu().numpy())
 
     def _publish(self) -> None:
         self.board.publish(self.version, self._weights, self._statistics)

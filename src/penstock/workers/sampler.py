@@ -138,7 +138,7 @@ class Sampler:
 
     def _build_actor(self) -> Actor:
         plan = self._plan
-        return build_actor(plan.spec, plan.model, plan.compute.backend, plan.custom_model)
+        return build_actor(plan.spec, plan.model, plan.compute.backend, plan.custom_model, plan.seed)
 
     def _run_of(self, block: int, environment: BlockEnvironment) -> BlockRun:
         plan = self._plan
