@@ -6,7 +6,7 @@ It loads no torch: a run starts the processes that need it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,10 +14,10 @@ from typing import Any
 
 from penstock.config.building import Built, assignments_of, build
 from penstock.config.files import config_digest, to_toml
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, Refused
 from penstock.run.training import Outcome, Request
 from penstock.run.training import train as carry_out
-from penstock.workers.policy import Policy, load_policy
+from penstock.workers.policy import EVERYTHING, Policy, load_policy
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Run:
     @cached_property
     def policy(self) -> Policy:
         """The trained policy: `run.policy(observation, deterministic=True)`."""
-        return load_policy(self.run_dir, model=self.model)
+        return load_policy(self.run_dir, model=self.model, trust=EVERYTHING)
 
 
 def train(
@@ -59,6 +59,8 @@ def train(
     """
     named = {"run.steps": steps, "run.seed": seed, "flow.schedule": schedule}
     given = {key: value for key, value in named.items() if value is not None}
+    if not isinstance(env, str) and not callable(env):
+        raise Refused(f"env is an id, a class or a function that makes an environment; got {env!r}")
     if isinstance(model, str):
         given["model.custom"] = model
     env_id = (
@@ -83,16 +85,19 @@ def train(
 
 def request_of(built: Built, **extra: Any) -> Request:
     """What a run needs to know of settings that it may not read itself."""
-    return Request(job=built.job, config_toml=to_toml(built.job), config_digest=config_digest(built.job), **extra)
+    job = built.job
+    return Request(job=job, config_toml=to_toml(job), config_digest=config_digest(job), notes=built.notes, **extra)
 
 
 def finished(outcome: Outcome, model: Any = None) -> Run:
     return Run(outcome.run_dir, outcome.summary, outcome.exit_code, model)
 
 
-def load(run_dir: str | Path, *, version: int | None = None, model: Any = None) -> Policy:
-    """The policy of a run, usable without training code."""
-    return load_policy(Path(run_dir), version=version, model=model)
+def load(run_dir: str | Path, *, version: int | None = None, model: Any = None, trust: Collection[str] = ()) -> Policy:
+    """The policy of a run, usable without training code. A network that the run names as "module:Class" is loaded only if
+    its module is in `trust`, or if `model` is that class."""
+    modules = (trust,) if isinstance(trust, str) else trust
+    return load_policy(Path(run_dir), version=version, model=model, trust=modules)
 
 
 __all__: Sequence[str] = ("PenstockError", "Run", "load", "train")

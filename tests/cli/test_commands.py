@@ -135,7 +135,7 @@ def test_train_hands_over_the_job_and_prints_the_summary(run: Recorder, capsys: 
     assert request.started_s is not None
     assert 0 < time.monotonic() - request.started_s < 3600
     printed = capsys.readouterr()
-    assert printed.err.startswith("penstock: CartPole-v1 with ppo, preset cartpole-ppo\n")
+    assert request.notes[0] == "CartPole-v1 with ppo, preset cartpole-ppo"  # said once nothing can be refused any more
     assert "476.2 ± 12.5" in printed.out
     assert "98.8 k steps/s" in printed.out
     assert printed.out.splitlines()[-1].split() == ["run", "runs/x"]
@@ -258,8 +258,10 @@ def test_eval_hands_over_and_reports(monkeypatch: pytest.MonkeyPatch, capsys: py
         return [1.0, 2.0, 3.0]
 
     _evaluation(monkeypatch, evaluate)
-    assert main(["eval", "runs/x", "--episodes", "3", "--seed", "5", "--stochastic", "--checkpoint", "12", "--json"]) == 0
-    assert asked == {"run": Path("runs/x"), "episodes": 3, "seed": 5, "deterministic": False, "version": 12}
+    flags = "--episodes 3 --seed 5 --stochastic --checkpoint 12 --trust a --trust b.c --render --json"
+    assert main(["eval", "runs/x", *flags.split()]) == 0
+    chosen = {"episodes": 3, "seed": 5, "deterministic": False, "version": 12, "trust": ("a", "b.c"), "render": True}
+    assert asked == {"run": Path("runs/x"), **chosen}
     result = json.loads(capsys.readouterr().out)
     assert (result["return_mean"], result["return_std"], result["episodes"]) == (2.0, 1.0, 3)
     assert result["return_low"] == pytest.approx(2.0 - 4.3027 / 3**0.5)

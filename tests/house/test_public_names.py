@@ -43,7 +43,7 @@ def test_signatures_are_pinned():
     assert list(inspect.signature(penstock.train).parameters) == [
         "env", "algo", "steps", "seed", "schedule", "callback", "model", "preset", "out", "init_from", "quiet", "settings"
     ]  # fmt: skip
-    assert list(inspect.signature(penstock.load).parameters) == ["run_dir", "version", "model"]
+    assert list(inspect.signature(penstock.load).parameters) == ["run_dir", "version", "model", "trust"]
     assert [field.name for field in dataclasses.fields(penstock.Run)] == ["run_dir", "summary", "exit_code", "model"]
 
 

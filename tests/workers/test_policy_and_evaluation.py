@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,14 +11,18 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 import penstock
+from penstock.checkpoint import files
 from penstock.core.errors import BadCheckpoint, Refused
 from penstock.core.protocols import ALL
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.opening import open_block
 from penstock.envs.probing import probe
 from penstock.envs.settings import EnvSettings
+from penstock.models.policy import build_policy
+from penstock.models.settings import ModelSettings
 from penstock.workers.evaluation import evaluate, play
 from penstock.workers.policy import load_policy
 
@@ -119,6 +125,101 @@ def test_a_damaged_checkpoint_is_no_fresh_policy(tmp_path):
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(BadCheckpoint):
         load_policy(run_dir)
+
+
+# ---------------------------------------------------------------- a checkpoint that one was sent
+
+
+def tampered(run_dir: Path, out: Path, change: Any) -> Path:
+    """A copy whose newest checkpoint says something else, and signs it."""
+    shutil.copytree(run_dir, out)
+    path = files.newest(out) / files.STATE_FILE
+    state = json.loads(path.read_text())
+    change(state)
+    record = {key: value for key, value in state.items() if key != "sha256"}
+    sums = {**state["sha256"], files.STATE_FILE: files._sum_of(record)}
+    path.write_text(json.dumps({**record, "sha256": sums}))
+    return out
+
+
+def touching(place: Path, section: str, field: str) -> Any:
+    """Makes the checkpoint name code that leaves a trace when it is run."""
+
+    def change(state: dict[str, Any]) -> None:
+        named = f"evil_{field}:Code"
+        (place.parent / f"evil_{field}.py").write_text(f"open({str(place)!r}, 'w').close()\nclass Code: ...\n")
+        state["policy"][section][field] = [named] if field == "wrappers" else named
+
+    return change
+
+
+@pytest.mark.parametrize(("section", "field"), [("environment", "id"), ("environment", "wrappers"), ("model", "custom")])
+def test_no_code_runs_because_a_checkpoint_names_it(trained, tmp_path, monkeypatch, section, field):
+    monkeypatch.chdir(tmp_path)
+    trace = tmp_path / "it-ran"
+    sent = tampered(trained, tmp_path / "sent", touching(trace, section, field))
+    evil = f"evil_{field}"
+    with pytest.raises(Refused, match=rf"wants to run code of the module '{evil}'.*--trust {evil}"):
+        evaluate(sent, episodes=1, seed=0, deterministic=True)
+    with pytest.raises(Refused, match=f"--trust {evil}"):
+        evaluate(sent, episodes=1, seed=0, deterministic=True, trust=("evil", f"{evil}.inner"))
+    assert not trace.exists()
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(Exception):  # noqa: B017 it is no environment, wrapper or network: that it ran is the point
+        evaluate(sent, episodes=1, seed=0, deterministic=True, trust=(evil,))
+    assert trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda state: state.pop("policy"), "does not describe a policy: KeyError"),
+        (lambda state: state["policy"].pop("spec"), "does not describe a policy: KeyError"),
+        (lambda state: state["policy"]["model"].update(hidden_sizes=[9]), r"'policy.0.weight' of shape \(9, 4\) has shape \(8"),
+        (lambda state: state["policy"]["model"].update(hidden_sizes=[8, 8]), "is missing|has shape"),
+        (lambda state: state["policy"]["model"].update(normalize_observation=False), "statistics are of another size"),
+        (lambda state: state["policy"]["model"].update(nonsense=1), "does not describe a policy: TypeError"),
+    ],
+)
+def test_a_checkpoint_that_contradicts_itself_is_refused_by_name(trained, tmp_path, change, words):
+    sent = tampered(trained, tmp_path / "sent", change)
+    with pytest.raises(BadCheckpoint, match=words):
+        load_policy(sent)
+
+
+# ---------------------------------------------------------------- networks with more than what is trained
+
+
+class Frozen(torch.nn.Module):
+    """A random layer that is never trained, random numbers that are its state, and some that are not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fixed = torch.nn.Linear(4, 16).requires_grad_(False)
+        self.register_buffer("frequencies", torch.randn(16, 16))
+        self.register_buffer("shuffle", torch.randperm(16))
+        self.trained = torch.nn.Linear(16, 16)
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.trained(torch.sin(self.fixed(observation) @ self.frequencies)))[:, self.shuffle]
+
+
+def test_frozen_parameters_and_buffers_are_the_same_everywhere(tmp_path):
+    """Under sync, in one epoch of one minibatch, learner and samplers compute the same numbers: the ratio is 1."""
+    seen: list[dict[str, Any]] = []
+    once = {**TINY, "n_epochs": 1, "batch_size": 32, "steps": 200, "workers": 1, "schedule": "sync"}
+    run = penstock.train("CartPole-v1", model=Frozen, out=tmp_path / "run", callback=seen.append, **once)
+    assert max(abs(record["approx_kl"]) for record in seen) < 1e-6
+    assert {record["clip_fraction"] for record in seen} == {0.0}
+    stored = files.load(files.newest(run.run_dir)).model
+    assert {"body.fixed.weight", "body.frequencies"} <= stored.keys()
+    batch = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
+    network = build_policy(run.policy.spec, ModelSettings(), 1, Frozen)
+    network.load_state_dict(
+        {name: torch.tensor(array) for name, array in stored.items() if name in network.state_dict()}, False
+    )
+    logits, _ = network(torch.from_numpy(batch))
+    assert run.policy(batch).tolist() == logits.argmax(1).tolist()
 
 
 # ---------------------------------------------------------------- evaluation

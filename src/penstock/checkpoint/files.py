@@ -79,7 +79,9 @@ def versions(directory: Path) -> list[int]:
     """The versions that have a checkpoint here, oldest first."""
     if not directory.is_dir():
         return []
-    return sorted(int(entry.name) for entry in directory.iterdir() if entry.is_dir() and entry.name.isdigit())
+    return sorted(
+        int(entry.name) for entry in directory.iterdir() if entry.is_dir() and entry.name.isascii() and entry.name.isdecimal()
+    )
 
 
 def prune(directory: Path, keep: int) -> None:

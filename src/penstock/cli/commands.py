@@ -46,6 +46,8 @@ class Eval:
     seed: str | None = option("N", "decides where the episodes start (default: 0)")
     stochastic: bool = switch("draw actions instead of taking the likeliest")
     checkpoint: str | None = option("V", "the version to play (default: the last)")
+    render: bool = switch("show the episodes in a window, one after the other")
+    trust: tuple[str, ...] = repeated("MODULE", "run code of this module because the run names it (environment, network)")
     json: bool = switch("print one line of JSON")
 
 

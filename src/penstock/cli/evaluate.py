@@ -25,7 +25,15 @@ def carry_out(command: Eval) -> int:
     seed = 0 if command.seed is None else _whole("--seed", command.seed, least=0)
     version = None if command.checkpoint is None else _whole("--checkpoint", command.checkpoint, least=0)
     evaluate = load_object("penstock.workers.evaluation:evaluate")
-    returns = evaluate(Path(command.run), episodes=episodes, seed=seed, deterministic=not command.stochastic, version=version)
+    returns = evaluate(
+        Path(command.run),
+        episodes=episodes,
+        seed=seed,
+        deterministic=not command.stochastic,
+        version=version,
+        trust=command.trust,
+        render=command.render,
+    )
     result = {"run_dir": command.run, "deterministic": not command.stochastic, "seed": seed, **statistics(returns)}
     print(as_json(result) if command.json else as_text(result))
     return 0

@@ -5,11 +5,12 @@ Every lane plays its share of the episodes to the end, so that short episodes co
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from penstock.core.errors import Refused
+from penstock.core.errors import BadCheckpoint, Refused
 from penstock.core.protocols import ALL, BlockEnvironment
 from penstock.core.seeds import Purpose, derived_seed, stream
 from penstock.core.specs import Array
@@ -17,19 +18,28 @@ from penstock.envs.making import EnvironmentMaker
 from penstock.envs.opening import choose_parallel, open_block
 from penstock.envs.probing import probe
 from penstock.envs.settings import EnvSettings
-from penstock.workers.policy import Policy, load_policy
+from penstock.workers.policy import Policy, Trust, demand_trust, load_policy
 
 MAX_LANES = 32
 
 
-def evaluate(run_dir: Path, *, episodes: int, seed: int, deterministic: bool, version: int | None = None) -> list[float]:
-    """The raw returns of so many episodes of a run's policy."""
-    policy = load_policy(run_dir, version=version)
-    if policy.about["defined_in_script"]["environment"]:
-        raise Refused(f"the environment of {run_dir} was defined in a script; evaluate it there with run.policy(observation)")
-    stored = policy.about["environment"]
-    lanes = min(episodes, MAX_LANES)
-    settings = EnvSettings(**{**stored, "wrappers": tuple(stored["wrappers"]), "n_envs": lanes, "n_blocks": 1})
+def evaluate(
+    run_dir: Path,
+    *,
+    episodes: int,
+    seed: int,
+    deterministic: bool,
+    version: int | None = None,
+    trust: Trust = (),
+    render: bool = False,
+) -> list[float]:
+    """The raw returns of so many episodes of a run's policy. `render`: in a window, one after the other."""
+    policy = load_policy(run_dir, version=version, trust=trust)
+    settings = _settings(run_dir, policy, lanes=1 if render else min(episodes, MAX_LANES))
+    for named in (settings.id, *settings.wrappers):
+        demand_trust(run_dir, named, trust)
+    if render:
+        settings = replace(settings, arguments={**settings.arguments, "render_mode": "human"}, parallel="serial")
     maker = EnvironmentMaker.of(settings)
     found = probe(maker, settings)
     own_seed = derived_seed(seed, Purpose.EVALUATION)
@@ -38,6 +48,17 @@ def evaluate(run_dir: Path, *, episodes: int, seed: int, deterministic: bool, ve
         return play(policy, block, episodes, seed=seed, deterministic=deterministic)
     finally:
         block.close()
+
+
+def _settings(run_dir: Path, policy: Policy, *, lanes: int) -> EnvSettings:
+    """Those of the run's environment, for so many lanes in one block."""
+    try:
+        in_script, stored = policy.about["defined_in_script"]["environment"], policy.about["environment"]
+        if not in_script:
+            return EnvSettings(**{**stored, "wrappers": tuple(stored["wrappers"]), "n_envs": lanes, "n_blocks": 1})
+    except (KeyError, TypeError) as error:
+        raise BadCheckpoint(f"{run_dir} does not describe its environment: {type(error).__name__} {error}") from error
+    raise Refused(f"the environment of {run_dir} was defined in a script; evaluate it there with run.policy(observation)")
 
 
 def play(policy: Policy, block: BlockEnvironment, episodes: int, *, seed: int, deterministic: bool) -> list[float]:

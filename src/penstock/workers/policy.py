@@ -5,20 +5,24 @@ It reads a checkpoint and nothing else. torch is loaded only for a network of th
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from penstock.checkpoint import files
-from penstock.core.errors import Refused
+from penstock.core.errors import BadCheckpoint, Refused
 from penstock.core.protocols import Actor
 from penstock.core.specs import Array, BoxSpec, EnvironmentSpec, from_plain
 from penstock.models.actor import build_actor
 from penstock.models.settings import ModelSettings
 
 STATISTICS = "normaliser.statistics"
+Trust = Collection[str]
+"""Modules whose code may be run because a checkpoint names it, or EVERYTHING."""
+EVERYTHING: Final[Trust] = frozenset({"*"})
 
 
 @dataclass(frozen=True)
@@ -58,24 +62,51 @@ class Policy:
         return self.actor.act(batch, noise[0]).action
 
 
-def load_policy(run_dir: Path, *, version: int | None = None, model: Any = None) -> Policy:
-    """The policy of a run's newest checkpoint, or of one version. `model`: the class, where a script defined it."""
+def load_policy(run_dir: Path, *, version: int | None = None, model: Any = None, trust: Trust = ()) -> Policy:
+    """The policy of a run's newest checkpoint, or of one version. `model`: the class, where a script defined it.
+
+    A checkpoint may name code: an environment, wrappers, a network. None of it is run unless its module is in `trust`
+    (or below one that is); EVERYTHING is for runs that this very process has made.
+    """
     path = files.newest(run_dir) if version is None else run_dir / "checkpoints" / str(version)
     if version is not None and not path.is_dir():
         there = ", ".join(map(str, files.versions(run_dir / "checkpoints"))) or "none"
         raise Refused(f"{run_dir} has no checkpoint of version {version}; there are: {there}")
     stored = files.load(path)
-    about = stored.state["policy"]
-    if about["defined_in_script"]["model"] and model is None:
+    try:
+        about = stored.state["policy"]
+        spec = from_plain(about["spec"])
+        settings = ModelSettings(**{**about["model"], "hidden_sizes": tuple(about["model"]["hidden_sizes"])})
+        in_script = bool(about["defined_in_script"]["model"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadCheckpoint(f"{path} does not describe a policy: {type(error).__name__} {error}") from error
+    if in_script and model is None:
         raise Refused(f"the network of {run_dir} was defined in a script; use penstock.load({str(run_dir)!r}, model=TheClass)")
-    spec = from_plain(about["spec"])
-    settings = ModelSettings(**{**about["model"], "hidden_sizes": tuple(about["model"]["hidden_sizes"])})
-    actor = build_actor(spec, settings, "auto", model)
-    weights = [array.ravel() for name, array in _in_order(stored.model, actor)]
-    actor.load(np.concatenate(weights), stored.model[STATISTICS])
+    if settings.custom is not None and model is None:
+        demand_trust(run_dir, settings.custom, trust)
+    actor = build_actor(spec, settings, "auto", model, int(about.get("seed", 0)))
+    _load_weights(actor, stored, path)
     return Policy(actor, spec, stored.version, about)
 
 
-def _in_order(model: Any, actor: Any) -> list[tuple[str, Array]]:
-    """The parameters as the actor's flat vector has them."""
-    return [(place.name, model[place.name]) for place in actor.layout.places]
+def demand_trust(run_dir: Path, named: str, trust: Trust) -> None:
+    """Refuse to run code that a checkpoint names, "module:Name", unless the person has said that it may be."""
+    if ":" not in named or trust is EVERYTHING:
+        return
+    module = named.rpartition(":")[0]
+    if not any(module == trusted or module.startswith(f"{trusted}.") for trusted in trust):
+        raise Refused(f"{run_dir} wants to run code of the module '{module}' ({named}); if you trust it: --trust {module}")
+
+
+def _load_weights(actor: Any, stored: files.Checkpoint, path: Path) -> None:
+    """The parameters in the order of the actor's flat vector."""
+    for place in actor.layout.places:
+        found = stored.model.get(place.name)
+        if found is None or found.shape != place.shape:
+            there = "is missing" if found is None else f"has shape {found.shape}"
+            raise BadCheckpoint(f"{path} does not fit its own description: '{place.name}' of shape {place.shape} {there}")
+    statistics = stored.model.get(STATISTICS)
+    if statistics is None or statistics.shape != (actor.normaliser.size,):
+        raise BadCheckpoint(f"{path} does not fit its own description: its normaliser's statistics are of another size")
+    weights = [stored.model[place.name].ravel() for place in actor.layout.places]
+    actor.load(np.concatenate(weights), statistics)
