@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from penstock.cli.main import main
+from penstock.config.building import assignments_of, build
+from penstock.config.files import to_toml
 from penstock.core.errors import EnvironmentFault
 
 
@@ -43,6 +45,17 @@ def _nothing_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("train CartPole-v1 --schedule sync --staleness 2", "use --schedule overlap --staleness 2"),
         ("train CartPole-v1 --schedule async --workers 0", "use --workers 1 or more"),
         ("train CartPole-v1 --schedule async --depth 9", "the nearest is 2"),
+        ("train CartPole-v1 --set bogus.lr=1", "unknown section of settings 'bogus'"),
+        ("train CartPole-v1 --set envs.id=Acrobot-v1", "two environments are named: CartPole-v1 and envs.id=Acrobot-v1"),
+        ("train CartPole-v1 --set num_minibatches=3", "nearest legal: 2 or 4"),
+        ("train CartPole-v1 --set n_steps=100000007 --set batch_size=1000", "does not divide the 6400000448 rows"),
+        ("train CartPole-v1 --set learner_threads=0", "compute.learner_threads must be 1 or more"),
+        ("train CartPole-v1 --set checkpoint.keep=-5", "checkpoint.keep must be 1 or more"),
+        ("train CartPole-v1 --set checkpoint.every=-1", "checkpoint.every must be 0 or more"),
+        ("train CartPole-v1 --set metrics.every_s=nan", "metrics.every_s must be 0 or more"),
+        ("train CartPole-v1 --until-return nan", "--until-return must be a number"),
+        ("train CartPole-v1 --seed -1", "--seed must be 0 or more"),
+        ("train CartPole-v1 --seed 1e30", "run.seed='1e30': expected a whole number"),
         ("train CartPole-v1 --env-arg gravity", "--env-arg gravity is not of the form key=value"),
         ("train CartPole-v1 --chaos earthquake", "--chaos knows"),
         ("train CartPole-v1 --resume runs/x", "leave out 'CartPole-v1'"),
@@ -63,6 +76,26 @@ def test_is_refused_in_one_line(arguments: str, message: str, capsys: pytest.Cap
     assert printed.err.startswith("penstock: ")
     assert message in printed.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_machine_refuses_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def train(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device", "runs/x/summary.json")
+
+    monkeypatch.setattr("penstock.cli.train.train", train)
+    assert main(["train", "CartPole-v1", "--quiet"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "penstock: OSError: No space left on device (runs/x/summary.json); see penstock doctor"
+
+
+@pytest.mark.parametrize("more", ["--steps 9000", "--minutes 5", "--until-return 300"])
+def test_a_finished_run_is_not_asked_for_more_in_vain(capsys: pytest.CaptureFixture[str], tmp_path: Path, more: str):
+    job = build("CartPole-v1", assignments=assignments_of({"steps": 5000})).job
+    (tmp_path / "config.toml").write_text(to_toml(job))
+    (tmp_path / "summary.json").write_text('{"stop_reason": "steps", "env_steps": 5000, "return_mean": 9.0}')
+    assert main(["train", "--resume", str(tmp_path), *more.split()]) == 2
+    assert "--init-from" in capsys.readouterr().err
+    assert main(["train", "--resume", str(tmp_path), "--steps", "5000", "--json", "--quiet"]) == 0
 
 
 def test_a_run_that_fails_says_where_after_what_the_worker_said(

@@ -101,7 +101,7 @@ DECIDING: list[dict[str, Any]] = [
 ]
 
 
-CONSTANT = {"learning_rate_schedule": "constant"}
+CONSTANT = {"learning_rate_schedule": "constant", "clip_range_schedule": "constant"}
 """The length of a run decides what is annealed over it, and CartPole's preset anneals."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.naming import DIALECT, from_dialect, setting_name
+from penstock.config.building import assignments_of, build
+from penstock.config.naming import CLIP_VALUE_LOSS, DIALECT, NUM_MINIBATCHES, from_dialect, setting_name
 from penstock.config.sections import all_names, field_types, sections
 from penstock.config.values import Assignment
 from penstock.core.errors import Refused, UnknownName
@@ -63,3 +64,20 @@ def test_the_other_dialect_is_translated_with_a_note():
     assert annealed is not None
     assert annealed[0] == Assignment("learner.learning_rate_schedule", "linear")
     assert from_dialect(Assignment("learner.gamma", 0.9)) is None
+    torchs = from_dialect(Assignment("activation_fn", "nn.ReLU", is_text=True))
+    assert torchs is not None
+    assert torchs[0] == Assignment("model.activation", "relu")
+
+
+@pytest.mark.parametrize("name", [*DIALECT, NUM_MINIBATCHES, CLIP_VALUE_LOSS])
+def test_an_environments_own_argument_is_never_taken_for_the_other_dialect(name: str):
+    built = build("CartPole-v1", preset="none", assignments=assignments_of({f"envs.arguments.{name}": 7}))
+    plain = build("CartPole-v1", preset="none").job
+    assert built.job.env.arguments == {name: 7}
+    assert (built.job.learner, built.job.run, built.job.model) == (plain.learner, plain.run, plain.model)
+    assert not any(name in note for note in built.notes)
+
+
+def test_the_other_dialect_under_a_section_that_does_not_exist_is_refused():
+    with pytest.raises(UnknownName, match="section of settings 'bogus'"):
+        build("CartPole-v1", assignments=assignments_of({"bogus.lr": 1}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -102,6 +103,38 @@ def test_an_environment_that_raises_is_refused_with_the_cause() -> None:
     assert "NaN" in refused(Faulty, way="nan")
     assert "shape (1,), expected (2,)" in refused(Faulty, way="shape")
     assert "unpack" in refused(Faulty, way="four")
+
+
+def test_an_environment_that_leaves_is_refused_and_does_not_take_us_along() -> None:
+    class Leaves(Faulty):
+        def reset(self, **given: Any) -> Any:
+            sys.exit(3)
+
+    assert refused(Leaves) == "environment 'Leaves' fails in reset: SystemExit: 3"
+
+
+def test_a_reward_that_is_no_number_is_refused() -> None:
+    class Pays(Faulty):
+        def step(self, action: Any) -> Any:
+            return np.zeros(2, np.float32), float("nan"), False, False, {}
+
+    assert "reward is nan" in refused(Pays)
+
+
+def test_an_environment_without_spaces_is_refused() -> None:
+    class Silent(gymnasium.Env[Any, Any]):
+        pass
+
+    assert "environment 'Silent' does not say what it is: AttributeError" in refused(Silent)
+
+
+def test_an_environment_that_cannot_close_may_be_used() -> None:
+    class Stuck(Faulty):
+        def close(self) -> None:
+            raise RuntimeError("the lid is stuck")
+
+    maker = EnvironmentMaker(lambda: Stuck(way="none"))
+    assert probe(maker, EnvSettings()).spec.observation.shape == (2,)
 
 
 def test_an_environment_that_resets_itself_is_refused() -> None:

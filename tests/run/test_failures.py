@@ -87,8 +87,33 @@ class CannotConnect(torch.nn.Module):
 
 
 def test_an_error_of_a_persons_own_code_is_never_taken_for_the_end_of_the_run(run_training):
-    outcome = run_training("CartPole-v1", **SMALL, workers=1, model=CannotConnect)
-    assert "the weights server is down" in str(outcome.error)
+    with pytest.raises(Refused, match=r"learner: ConnectionRefusedError: the weights server is down \(.*test_failures\.py"):
+        run_training("CartPole-v1", **SMALL, workers=1, model=CannotConnect)
+
+
+class FiveChoices(torch.nn.Module):
+    def forward(self, observation: torch.Tensor, memory: None) -> Any:
+        return torch.zeros(len(observation), 5), torch.zeros(len(observation)), None
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": FiveChoices}, r"parameters of shape \(2, 2\) and 2 values for CartPole-v1, not \(2, 5\)"),
+        ({"model": torch.nn.Linear(4, 8)}, r"an instance of Linear; pass the class, or .* lambda: Linear"),
+        ({"model": dict}, "learner: ValueError: no signature found"),
+        ({"device": "cuda" if not torch.cuda.is_available() else "cuda:99"}, "CUDA"),
+        ({"device": "banana"}, "banana"),
+        ({"algo": "script_environments:Troublesome"}, "is no algorithm: it has no flat, update, state"),
+        ({"algo": "script_environments:Nobody"}, "has no 'Nobody'"),
+        ({"hidden_sizes": (1_000_000, 1_000_000)}, "memory"),
+    ],
+)
+def test_what_only_the_learner_can_see_is_refused_and_leaves_nothing(run_training, tmp_path, settings, words):
+    with pytest.raises(Refused, match=words) as refusal:
+        run_training("CartPole-v1", **SMALL, workers=1, **settings)
+    assert "\n" not in str(refusal.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_environment_that_cannot_reset_is_refused_and_leaves_nothing(run_training, tmp_path):

@@ -21,6 +21,7 @@ def create(path: Path | None) -> RunDirectory:
 def test_the_default_name_says_what_runs(monkeypatch):
     name = default_directory("my_package.envs:Ware house-v0", "ppo", 3)
     assert name.parent == Path("runs")
+    assert ":" not in default_directory("CartPole-v1", "my_algorithms:Mine", 3).name
     assert re.fullmatch(r"my_package\.envs_Ware_house-v0-ppo-s3-\d{8}-\d{6}", name.name)
 
 
@@ -40,9 +41,10 @@ def test_one_that_is_not_empty_or_no_directory_is_refused_untouched(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("precious")
     (tmp_path / "file").write_text("precious")
-    for name in ("full", "file"):
-        with pytest.raises(Refused, match="exists and is not empty; name another directory"):
-            create(tmp_path / name)
+    with pytest.raises(Refused, match="exists and is not empty; name another directory"):
+        create(tmp_path / "full")
+    with pytest.raises(Refused, match="file is a file; name a directory"):
+        create(tmp_path / "file")
     with pytest.raises(Refused, match="cannot make"):
         create(tmp_path / "file" / "inside")
     assert (tmp_path / "full" / "thesis.txt").read_text() == (tmp_path / "file").read_text() == "precious"

@@ -11,7 +11,7 @@ MOST_STEPS_BETWEEN = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointSettings:
-    """When checkpoints are written and how many are kept. The first and the last always are."""
+    """When checkpoints are written and how many are kept. One before the first batch and one at the end always are written."""
 
     every: int | None = None
     """Versions between checkpoints; 0: only the first and the last. None: ten over the run's steps, and at least one every

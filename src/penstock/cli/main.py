@@ -36,10 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `| head` does; Python would complain again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    except OSError as error:  # a full disk, a name too long, too few descriptors: the machine's answer, not a fault of ours
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"penstock: {type(error).__name__}: {error.strerror or error}{where}; see penstock doctor", file=sys.stderr)
+        return 1
 
 
 def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments or ["--help"]
+    if name == "help" and rest:
+        name, rest = rest[0], ["--help"]  # penstock help train
     if name in ("--help", "-h", "help"):
         print(_help())
         return 0

@@ -26,11 +26,10 @@ def carry_out(command: Train) -> int:
     """Train, and print the summary."""
     built = built_from(command)
     if command.resume is not None:
-        report(finished_summary(Path(command.resume)), json=command.json, quiet=command.quiet)
+        summary = finished_summary(Path(command.resume))
+        _refuse_a_larger_budget(command, built, summary)
+        report(summary, json=command.json, quiet=command.quiet)
         return 0
-    if not command.quiet:
-        for note in built.notes:
-            print(f"penstock: {note}", file=sys.stderr, flush=True)
     request = request_of(
         built,
         out=None if command.out is None else Path(command.out),
@@ -43,6 +42,17 @@ def carry_out(command: Train) -> int:
     if outcome.error is not None:
         raise outcome.error
     return outcome.exit_code
+
+
+def _refuse_a_larger_budget(command: Train, built: Built, summary: dict[str, Any]) -> None:
+    """A finished run does not go on; whoever asks for more of it must not take the old summary for an answer."""
+    asked = command.steps or command.minutes or command.until_return
+    done = summary.get("env_steps") or 0
+    if asked is not None and (built.job.run.steps > done or command.steps is None):
+        raise Refused(
+            f"{command.resume} has finished ({summary['stop_reason']}, {done:,} steps), and this version cannot go on with it; "
+            f"start a new run from its weights: --init-from {command.resume}"
+        )
 
 
 def process_start_s() -> float:

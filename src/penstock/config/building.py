@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.algorithms.settings import find_algorithm
-from penstock.config.checks import batch_rows, check_job
+from penstock.config.checks import batch_rows, check_job, nearest_divisors
 from penstock.config.files import checked_tables, from_toml
-from penstock.config.naming import CLIP_VALUE_LOSS, NUM_MINIBATCHES, from_dialect, setting_name
+from penstock.config.naming import CLIP_VALUE_LOSS, NUM_MINIBATCHES, from_dialect, leaf_of, setting_name
 from penstock.config.presets import Preset, preset_for, preset_named
 from penstock.config.sections import Values, field_types, job_of, sections, values_of
 from penstock.config.values import NONE, Assignment, checked
@@ -50,6 +50,8 @@ def build(env: str, *, algo: str | None = None, preset: str | None = None, assig
     values.setdefault("envs", {})["id"] = env
     opening = _opening(env, algo, chosen, asked=preset)
     job, notes = _assigned(algo, path, values, assignments)
+    if job.env.id != env:
+        raise Refused(f"two environments are named: {env} and envs.id={job.env.id}; name one")
     return Built(job, (opening, *notes, _budget(job)), chosen)
 
 
@@ -104,6 +106,8 @@ def _chosen_preset(env: str, algo: str | None, asked: str | None) -> Preset | No
 
 def _algorithm_path(algo: str) -> str:
     """Where the algorithm's code is; `module:Class` names code of a person's own."""
+    if not isinstance(algo, str):  # Python's callers are not held to types
+        raise Refused(f"algo is a name, such as ppo, or the text 'module:Class'; got {algo!r}")
     if ":" not in algo:
         return find_algorithm(algo).learner
     module, _, name = algo.partition(":")
@@ -139,7 +143,7 @@ def _assigned(algo: str, path: str, values: Values, assignments: Iterable[Assign
     last: list[Assignment] = []  # what can be computed only once all else is known
     plain: list[Assignment] = []
     for assignment in assignments:
-        if assignment.key.rpartition(".")[2] in (NUM_MINIBATCHES, CLIP_VALUE_LOSS):
+        if leaf_of(assignment.key) in (NUM_MINIBATCHES, CLIP_VALUE_LOSS):
             last.append(assignment)
         elif (translated := from_dialect(assignment)) is not None:
             plain.append(translated[0])
@@ -174,14 +178,15 @@ def _lay(values: Values, assignments: Sequence[Assignment]) -> None:
 def _lay_derived(values: Values, assignment: Assignment, job: Job) -> str:
     """CleanRL's settings that are functions of others, once those are known; returns the note about it."""
     learner = values.setdefault("learner", {})
-    if assignment.key.rpartition(".")[2] == CLIP_VALUE_LOSS:
+    if leaf_of(assignment.key) == CLIP_VALUE_LOSS:
         on = checked(CLIP_VALUE_LOSS, assignment.value, bool, is_text=assignment.is_text)
         learner["clip_range_vf"] = job.learner.clip_range if on else None
         return f"{CLIP_VALUE_LOSS} is learner.clip_range_vf={learner['clip_range_vf']} here"
     count = checked(NUM_MINIBATCHES, assignment.value, int, is_text=assignment.is_text)
     rows = batch_rows(job)
     if count < 1 or rows % count:
-        raise Refused(f"num_minibatches {count} does not divide the {rows} rows of a batch into equal minibatches")
+        near = " or ".join(map(str, nearest_divisors(rows, count)))
+        raise Refused(f"num_minibatches {count} does not divide the {rows} rows of a batch; nearest legal: {near}")
     learner["batch_size"] = rows // count
     return f"num_minibatches is learner.batch_size={learner['batch_size']} here"
 

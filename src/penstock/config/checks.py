@@ -5,6 +5,8 @@ What one section can judge alone, its settings class refuses itself; what one ro
 
 from __future__ import annotations
 
+import math
+
 from penstock.algorithms.settings import CATALOGUE
 from penstock.core.errors import Refused
 from penstock.core.fit import check_fit
@@ -44,7 +46,8 @@ def _check_minibatch(job: Job, lanes: int) -> None:
 
 def nearest_divisors(total: int, wanted: int) -> list[int]:
     """The divisors of `total` next below and next above `wanted`."""
-    divisors = [number for number in range(1, total + 1) if total % number == 0]
+    small = [number for number in range(1, math.isqrt(total) + 1) if total % number == 0]
+    divisors = sorted({*small, *(total // number for number in small)})
     below = [number for number in divisors if number <= wanted]
     above = [number for number in divisors if number > wanted]
     return below[-1:] + above[:1]

@@ -53,6 +53,10 @@ class Dialect:
     """What the other dialect expects, where it is not what the setting here expects."""
 
 
+def _lower(word: str) -> str:
+    return word.rpartition(".")[2].lower()
+
+
 def _annealed(on: bool) -> str:
     return "linear" if on else "constant"
 
@@ -76,15 +80,21 @@ DIALECT: dict[str, Dialect] = {
         Dialect("n_timesteps", "run.steps"),
         Dialect("env_id", "envs.id"),
         Dialect("net_arch", "model.hidden_sizes"),
-        Dialect("activation_fn", "model.activation"),
+        Dialect("activation_fn", "model.activation", _lower, str),
         Dialect("lr", "learner.learning_rate"),
     )
 }
 
 
+def leaf_of(key: str) -> str | None:
+    """The name alone or under a section; None for what lies deeper (an environment's own arguments) or nowhere."""
+    section, dot, leaf = key.rpartition(".")
+    return leaf if not dot or section in sections() else None
+
+
 def from_dialect(assignment: Assignment) -> tuple[Assignment, str] | None:
     """The same assignment in our names, and a note about it; None if it is in our names already."""
-    entry = DIALECT.get(assignment.key.rpartition(".")[2])
+    entry = DIALECT.get(leaf_of(assignment.key) or "")
     if entry is None:
         return None
     value, is_text = assignment.value, assignment.is_text

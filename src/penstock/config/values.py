@@ -70,8 +70,9 @@ def _readings(text: str, expected: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> list[int]:
-    """1e6 steps are a whole number of steps, even though 1e6 is written as a fraction would be."""
-    return [int(value)] if isinstance(value, float) and value.is_integer() else []
+    """1e6 steps are a whole number of steps, even though 1e6 is written as a fraction would be. Past 2**53 a fraction no
+    longer says which whole number is meant."""
+    return [int(value)] if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53 else []
 
 
 def _toml(text: str) -> Any:

@@ -18,9 +18,8 @@ def load_object(path: str) -> Any:
     module_name, _, attribute = path.partition(":")
     if not module_name or not attribute:
         raise Refused(f"'{path}' is not of the form module:Name")
-    here = str(Path.cwd())
-    if here not in sys.path:  # a console script does not have the working directory on its path; `python -m` does
-        sys.path.insert(0, here)
+    if module_name.partition(".")[0] != "penstock":
+        find_in_working_directory()
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -32,3 +31,14 @@ def load_object(path: str) -> Any:
     except AttributeError as error:
         raise Refused(f"module '{module_name}' has no '{attribute}' (from '{path}')") from error
     return found
+
+
+def find_in_working_directory() -> None:
+    """Let modules of a person's own be found where they are: a console script does not have its working directory on its
+    path. Behind all else, so that no file there can stand in for a library."""
+    try:
+        here = str(Path.cwd())
+    except FileNotFoundError:
+        return  # it has been deleted, so nothing is found there
+    if here not in sys.path:
+        sys.path.append(here)

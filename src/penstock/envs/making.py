@@ -9,11 +9,10 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.core.errors import Refused
-from penstock.core.loading import load_object
+from penstock.core.loading import find_in_working_directory, load_object
 from penstock.envs.faults import FAILURES
 from penstock.envs.quiet import quiet, send_mujoco_warnings_through_python
 from penstock.envs.refusals import cannot_make, missing_module, module_that_registers, unknown_environment
@@ -171,9 +170,7 @@ def _import_registrations(module: str, name: str) -> None:
 
 
 def _import_own(module: str, name: str) -> None:
-    here = str(Path.cwd())
-    if here not in sys.path:  # a console script does not have the working directory on its path
-        sys.path.insert(0, here)
+    find_in_working_directory()
     try:
         importlib.import_module(module)
     except ModuleNotFoundError as error:

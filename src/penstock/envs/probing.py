@@ -5,8 +5,10 @@ What it finds wrong is refused in one line. Knows no block, no lane and no proce
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,18 +39,30 @@ class Probe:
 
 def probe(maker: EnvironmentMaker, settings: EnvSettings) -> Probe:
     """Make one, check it, step it a little, close it."""
-    from penstock.envs.spaces import spec_of
-
     with quiet():
         environment = maker()
         _check_kind(environment, maker.name)
         try:
-            spec = spec_of(environment, maker.name)
+            spec = _spec_of(environment, maker.name)
             step_s = _median_step_s(environment, spec)
         finally:
-            environment.close()
+            with suppress(Exception):  # how it tidies up decides nothing
+                environment.close()
         wanted = settings.parallel in ("auto", "vector")
         return Probe(spec, wanted and _vector_works(maker, spec), step_s)
+
+
+def _spec_of(environment: Any, name: str) -> EnvironmentSpec:
+    from penstock.envs.spaces import spec_of
+
+    try:
+        return spec_of(environment, name)
+    except PenstockError:
+        raise
+    except FAILURES as error:
+        raise Refused(
+            f"environment '{name}' does not say what it is: {one_line(error)}", details=traceback_of(error)
+        ) from error
 
 
 def _check_kind(environment: Any, name: str) -> None:
@@ -95,7 +109,8 @@ def _median_step_s(environment: Any, spec: EnvironmentSpec) -> float:
             observation, reward, terminated, truncated, _ = environment.step(action)
             took.append(time.perf_counter() - started)
             _check_observation(observation, spec)
-            float(reward)
+            if not math.isfinite(float(reward)):
+                raise ValueError(f"reward is {reward}")
             if terminated or truncated:
                 doing = "reset"
                 environment.reset()

@@ -43,7 +43,7 @@ def action_spec(space: spaces.Space[Any], name: str) -> ActionSpec:
             return _box(space, "float32")
         raise Refused(
             f"environment '{name}' has an unbounded action space {_shown(space)}; "
-            f"supported: Discrete, bounded Box (wrap it with gymnasium.wrappers.RescaleAction or ClipAction)"
+            f"supported: Discrete, bounded Box (give it finite bounds, with gymnasium.wrappers.TransformAction for example)"
         )
     raise Refused(f"environment '{name}' has action space {_shown(space)}; supported: Discrete, bounded Box of floats")
 

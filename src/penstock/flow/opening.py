@@ -9,12 +9,22 @@ from penstock.flow.free import FreeLaw
 from penstock.flow.pinned import PinnedLaw
 from penstock.flow.settings import FlowSettings
 
+MOST_SEGMENTS = 4096
+"""In a batch: it is named to the learner in one message."""
+
 
 def check_flow(settings: FlowSettings, num_blocks: int) -> None:
     """Refuse settings under which the flow could not move, with the nearest legal ones."""
     bound = settings.bound
     if num_blocks < 1:
         raise Refused(f"n_blocks is {num_blocks}; at least 1 is needed")
+    if batch_segments(settings, num_blocks) > MOST_SEGMENTS:
+        raise Refused(
+            f"a batch of {batch_segments(settings, num_blocks):,} segments is more than the {MOST_SEGMENTS:,} that one "
+            f"message can name; use fewer, larger blocks (envs.n_blocks)"
+        )
+    if bound < 0:
+        raise Refused(f"--staleness must be 0 or more, not {bound}")
     if settings.schedule == "sync" and bound != 0:
         raise Refused(f"schedule 'sync' has staleness 0, not {bound}; use --schedule overlap --staleness {bound}")
     if settings.schedule != "sync" and bound < 1:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.core.errors import Refused
+
 
 @dataclass(frozen=True, kw_only=True)
 class MetricsSettings:
@@ -15,3 +17,8 @@ class MetricsSettings:
     """Least seconds between two points in TensorBoard; metrics.jsonl has every version."""
     lines_every_s: float = 5.0
     """Least seconds between two plain lines where there is no terminal to draw on."""
+
+    def __post_init__(self) -> None:
+        for name in ("every_s", "lines_every_s"):
+            if not getattr(self, name) >= 0:
+                raise Refused(f"metrics.{name} must be 0 or more, not {getattr(self, name)}")

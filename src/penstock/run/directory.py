@@ -25,8 +25,8 @@ FINISHED = ("return", "steps", "minutes")
 
 def default_directory(env_id: str, algo: str, seed: int) -> Path:
     """`runs/<env>-<algo>-s<seed>-<time>`."""
-    name = re.sub(r"[^A-Za-z0-9._-]+", "_", env_id)
-    return Path("runs") / f"{name}-{algo}-s{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{env_id}-{algo}")
+    return Path("runs") / f"{name}-s{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 class RunDirectory:
@@ -41,7 +41,9 @@ class RunDirectory:
         """Make it; an existing one must be empty, so that no run ever writes over another."""
         chosen = path or _unused(default_directory(env_id, algo, seed))
         try:
-            if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+            if chosen.exists() and not chosen.is_dir():
+                raise Refused(f"--out {chosen} is a file; name a directory that is new or empty")
+            if chosen.exists() and any(chosen.iterdir()):
                 raise Refused(f"--out {chosen} exists and is not empty; name another directory or use --resume {chosen}")
             made = [place for place in (chosen, *chosen.parents) if not place.exists()]
             chosen.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,8 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from penstock.core.clock import Clock
 from penstock.core.protocols import Sink
 from penstock.flow.events import StartSegment, TrainBatch
@@ -114,7 +116,8 @@ class Recorder:
         if self._callback is None or self.raised is not None:
             return False
         try:
-            return self._callback(dict(record)) is True
+            answer = self._callback(dict(record))
+            return isinstance(answer, bool | np.bool_) and bool(answer)
         except BaseException as error:
             self.raised = error
             return False

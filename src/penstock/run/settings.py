@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,11 +34,15 @@ class RunSettings:
     """Check the law's invariants after every event."""
 
     def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise Refused(f"--seed must be 0 or more, not {self.seed}")
         if self.steps < 1:
             raise Refused(f"--steps must be 1 or more, not {self.steps}")
         if self.workers is not None and self.workers < 0:
             raise Refused(f"--workers must be 0 or more, not {self.workers}")
         if self.minutes is not None and not self.minutes > 0:
             raise Refused(f"--minutes must be above 0, not {self.minutes}")
+        if self.until_return is not None and math.isnan(self.until_return):
+            raise Refused("--until-return must be a number, or none for no target; not nan")
         if not self.lease_s > 0:
             raise Refused(f"run.lease_s must be above 0, not {self.lease_s}")

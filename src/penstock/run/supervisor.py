@@ -218,10 +218,10 @@ class Supervisor:
     def _on_fault(self, worker: Worker, message: messages.Fault) -> None:
         kind = getattr(errors, message.kind, RunFailed)
         error: PenstockError = RunFailed(f"{worker.title}: {message.message}", details=message.details)
-        if kind in RunFailed.__subclasses__():
+        if kind in RunFailed.__subclasses__() or kind is Refused:
             error = kind(message.message, details=message.details)
-        elif issubclass(kind, Refused) and self._law.version <= 0:  # nothing was trained: it is as if it was never begun
-            error = Refused(message.message, details=message.details)
+        if self._law.version < 0 or (issubclass(kind, Refused) and self._law.version == 0):
+            error = Refused(str(error), details=message.details)  # nothing was begun: it is as if it was never asked for
         self._bury(worker)
         self._fail(error, "nonfinite" if message.kind == "NonFinite" else "error")
 

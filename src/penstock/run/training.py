@@ -7,6 +7,7 @@ Nothing is left behind by what is refused: the directory is made last, and remov
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.checkpoint import files
 from penstock.core.clock import SystemClock
-from penstock.core.errors import PenstockError, Refused
+from penstock.core.errors import BadCheckpoint, PenstockError, Refused
 from penstock.core.protocols import Sink, World
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.probing import probe
@@ -50,6 +52,7 @@ class Request:
     environment: Any = None  # a class, factory or lambda of the person's own script
     model: Any = None  # a module class of the person's own script
     callback: Callback | None = None
+    notes: tuple[str, ...] = ()  # what a person should hear before it starts
     quiet: bool = False
     started_s: float | None = None  # monotonic; when the process began
 
@@ -81,8 +84,8 @@ def train(request: Request, server: ForkServer | None = None) -> Outcome:
 
 def _train(request: Request, server: ForkServer | None) -> Outcome:
     job = request.job
-    if request.init_from is not None and not request.init_from.exists():
-        raise Refused(f"--init-from {request.init_from} does not exist; name a run's directory or a checkpoint in it")
+    if request.init_from is not None:
+        _check_start(request.init_from)
     maker = EnvironmentMaker.of(job.env, request.environment)
     found = probe(maker, job.env)
     job.model.check_for(found.spec)
@@ -98,10 +101,22 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
             initial_weights=request.init_from,
         )
         try:
+            for note in () if request.quiet else request.notes:
+                print(f"penstock: {note}", file=sys.stderr, flush=True)
             return _run(request, wiring, directory, _world_of(wiring, server, signals))
         except BaseException:
             directory.discard()  # unless something was trained: a callback may raise anything
             raise
+
+
+def _check_start(source: Path) -> None:
+    """Where other weights are to come from there must be a whole checkpoint. Whether they fit is the learner's to see."""
+    if not source.exists():
+        raise Refused(f"--init-from {source} does not exist; name a run's directory or a checkpoint in it")
+    try:
+        files.load(files.newest(source) if (source / "checkpoints").is_dir() else source)
+    except BadCheckpoint as error:
+        raise Refused(f"--init-from {source}: {error}") from error
 
 
 def _world_of(wiring: Wiring, server: ForkServer | None, signals: StopSignals) -> World:

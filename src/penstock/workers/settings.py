@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from penstock.core.errors import Refused
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeSettings:
@@ -22,3 +24,8 @@ class ComputeSettings:
     """Threads of the learner's updates."""
     flush_denormal: bool = True
     """Treat denormal numbers as zero while learning."""
+
+    def __post_init__(self) -> None:
+        for name in ("sampler_threads", "learner_threads"):
+            if getattr(self, name) < 1:
+                raise Refused(f"compute.{name} must be 1 or more, not {getattr(self, name)}")
