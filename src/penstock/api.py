@@ -6,7 +6,7 @@ It loads no torch: a run starts the processes that need it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -53,20 +53,19 @@ def train(
     """Train a policy and return the finished run; raises the error that ended it, if one did.
 
     `env` is an id, a class, or anything that makes an environment when it is called; what the calling script defines is
-    fine. `model` is "module:Class" or a torch module class. `callback` gets a plain record after every version and ends
-    the run by returning True. Any setting can be given by its leaf name (`n_envs=64`) or by section
-    (`learner={"learning_rate": 3e-4}`).
+    fine. `model` is "module:Class", a torch module class, or the settings of that section. `callback` gets a plain record
+    after every version and ends the run by returning True. Any setting can be given by its leaf name (`n_envs=64`) or by
+    section (`learner={"learning_rate": 3e-4}`).
     """
+    if isinstance(model, Mapping):
+        settings["model"], model = model, None  # the section of that name
     named = {"run.steps": steps, "run.seed": seed, "flow.schedule": schedule}
     given = {key: value for key, value in named.items() if value is not None}
     if not isinstance(env, str) and not callable(env):
         raise Refused(f"env is an id, a class or a function that makes an environment; got {env!r}")
-    if isinstance(model, str):
-        given["model.custom"] = model
-    env_id = (
-        env if isinstance(env, str) else f"{getattr(env, '__module__', '?')}:{getattr(env, '__qualname__', type(env).__name__)}"
-    )
-    built = build(env_id, algo=algo, preset=preset, assignments=assignments_of({**settings, **given}))
+    if model is not None:
+        given["model.custom"] = _name_of(model)
+    built = build(_name_of(env), algo=algo, preset=preset, assignments=assignments_of({**settings, **given}))
     request = request_of(
         built,
         out=None if out is None else Path(out),
@@ -81,6 +80,14 @@ def train(
     if outcome.error is not None:
         raise outcome.error
     return finished(outcome, request.model)
+
+
+def _name_of(code: Any) -> str:
+    """How config.toml calls what a person passed: by its name, or as module:Name. What a script defines cannot be loaded by
+    that, and whoever tries is told so."""
+    if isinstance(code, str):
+        return code
+    return f"{getattr(code, '__module__', '?')}:{getattr(code, '__qualname__', type(code).__name__)}"
 
 
 def request_of(built: Built, **extra: Any) -> Request:

@@ -52,8 +52,13 @@ def _nothing_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("train CartPole-v1 --set learner_threads=0", "compute.learner_threads must be 1 or more"),
         ("train CartPole-v1 --set checkpoint.keep=-5", "checkpoint.keep must be 1 or more"),
         ("train CartPole-v1 --set checkpoint.every=-1", "checkpoint.every must be 0 or more"),
-        ("train CartPole-v1 --set metrics.every_s=nan", "metrics.every_s must be 0 or more"),
-        ("train CartPole-v1 --until-return nan", "--until-return must be a number"),
+        ("train CartPole-v1 --set metrics.every_s=nan", "metrics.every_s='nan': expected a number, not NaN"),
+        ("train CartPole-v1 --until-return nan", "run.until_return='nan': expected a number or none, not NaN"),
+        ("train Pendulum-v1 --set log_std_init=nan", "model.log_std_init='nan': expected a number, not NaN"),
+        ("train Pendulum-v1 --set log_std_init=inf", "model.log_std_init must be finite, not inf"),
+        ("train CartPole-v1 --set learning_rate=inf", "learner.learning_rate must be above 0 and finite, not inf"),
+        ("train CartPole-v1 --set vf_coef=inf", "learner.vf_coef must be 0 or above, and finite, not inf"),
+        ("train CartPole-v1 --chaos slow:64=10", "names a worker that is not there"),
         ("train CartPole-v1 --seed -1", "--seed must be 0 or more"),
         ("train CartPole-v1 --seed 1e30", "run.seed='1e30': expected a whole number"),
         ("train CartPole-v1 --env-arg gravity", "--env-arg gravity is not of the form key=value"),
@@ -88,14 +93,27 @@ def test_what_the_machine_refuses_is_one_line_too(monkeypatch: pytest.MonkeyPatc
     assert line == "penstock: OSError: No space left on device (runs/x/summary.json); see penstock doctor"
 
 
-@pytest.mark.parametrize("more", ["--steps 9000", "--minutes 5", "--until-return 300"])
-def test_a_finished_run_is_not_asked_for_more_in_vain(capsys: pytest.CaptureFixture[str], tmp_path: Path, more: str):
-    job = build("CartPole-v1", assignments=assignments_of({"steps": 5000})).job
+@pytest.mark.parametrize(
+    ("reason", "more", "no_more"),
+    [
+        ("steps", "--steps 9000", "--steps 5000"),
+        ("steps", "--steps 5001", "--until-return 300"),
+        ("minutes", "--minutes 5", "--minutes 4"),
+        ("minutes", "--minutes none", "--steps 9000"),
+        ("return", "--until-return 3", "--until-return -1"),
+        ("return", "--until-return none", "--steps 5000"),
+    ],
+)
+def test_a_finished_run_is_not_asked_for_more_in_vain(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, reason: str, more: str, no_more: str
+):
+    job = build("CartPole-v1", assignments=assignments_of({"steps": 5000, "minutes": 4.0, "until_return": 0.0})).job
     (tmp_path / "config.toml").write_text(to_toml(job))
-    (tmp_path / "summary.json").write_text('{"stop_reason": "steps", "env_steps": 5000, "return_mean": 9.0}')
+    (tmp_path / "summary.json").write_text(f'{{"stop_reason": "{reason}", "env_steps": 5000, "return_mean": 9.0}}')
     assert main(["train", "--resume", str(tmp_path), *more.split()]) == 2
     assert "--init-from" in capsys.readouterr().err
-    assert main(["train", "--resume", str(tmp_path), "--steps", "5000", "--json", "--quiet"]) == 0
+    for arguments in ("", no_more):
+        assert main(["train", "--resume", str(tmp_path), *arguments.split(), "--json", "--quiet"]) == 0
 
 
 def test_a_run_that_fails_says_where_after_what_the_worker_said(

@@ -46,6 +46,13 @@ def test_cartpole_trains_until_it_is_solved():
     assert job("until_return=none").run.until_return is None
 
 
+def test_a_number_of_steps_that_is_named_is_trained_and_not_cut_by_the_presets_target():
+    for named in ("steps=5000", "run.steps=5000", "total_timesteps=5000"):
+        assert (job(named).run.steps, job(named).run.until_return) == (5000, None)
+    assert job("steps=5000", "until_return=400").run.until_return == 400
+    assert job("minutes=1").run.until_return == 475.0
+
+
 def test_opening_note_says_algorithm_and_origin():
     assert build("CartPole-v1").notes[:-1] == ("CartPole-v1 with ppo, preset cartpole-ppo",)
     assert build("Foo-v0").notes[:-1] == ("Foo-v0 with ppo, default settings (there is no preset for it)",)
@@ -58,6 +65,13 @@ def test_opening_note_says_algorithm_and_origin():
 def test_last_note_says_how_the_budget_is_rounded():
     built = build("Foo-v0", preset="none", assignments=texts("n_envs=8", "n_steps=16", "batch_size=64", "steps=1000"))
     assert built.notes[-1] == "1,000 steps, rounded up to whole batches of at most 128"
+    until = build("CartPole-v1").notes[-1]
+    assert until.endswith(", or until a mean return of 475")
+
+
+def test_an_environment_without_a_version_has_the_preset_of_its_newest():
+    assert build("CartPole").notes[0] == "CartPole with ppo, preset cartpole-ppo (made for CartPole-v1)"
+    assert build("Cart").preset is None
 
 
 def test_algorithms_by_name_and_by_path():

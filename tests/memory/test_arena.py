@@ -106,6 +106,16 @@ def test_the_tighter_of_machine_and_cgroup_decides(machine, limit, room):
     assert available_bytes() == room * MIB
 
 
+@pytest.mark.parametrize("tight", ["a", "a/b", "a/b/c"])
+def test_every_group_around_this_process_counts(machine, tight):
+    """As under a batch system: the limit is set on a group above, or on one that is not mounted as the root."""
+    machine.write("proc/self/cgroup", "0::/a/b/c")
+    for group, limit in (("a", "max"), ("a/b", str(900 * MIB)), ("a/b/c", "max"), (tight, str(300 * MIB)), ("other", "1")):
+        machine.write(f"sys/fs/cgroup/{group}/memory.max", limit)
+        machine.write(f"sys/fs/cgroup/{group}/memory.current", str(100 * MIB))
+    assert available_bytes() == 200 * MIB
+
+
 def test_files_that_were_only_read_do_not_count_as_used(machine):
     """A container that has read its data once has them in memory.current; the kernel drops them when asked."""
     machine.write("sys/fs/cgroup/memory.max", str(300 * MIB))

@@ -36,20 +36,20 @@ def test_arrays_are_aligned_and_apart(fields, count):
     for field in layout.fields:
         view = views[field.name]
         assert (view.shape, view.dtype) == ((count, *field.shape), np.dtype(field.dtype))
-        if view.size:
-            assert (view.ctypes.data - origin) % ALIGNMENT_BYTES == 0
+        for record in range(count if view.size else 0):
+            assert (view[record, ...].ctypes.data - origin) % ALIGNMENT_BYTES == 0
     for index, field in enumerate(layout.fields):  # whoever overlaps changes what another wrote
         views[field.name][...] = index % 2
     for index, field in enumerate(layout.fields):
         assert (views[field.name] == index % 2).all()
 
 
-def test_neighbouring_records_are_one_piece():
-    layout = Layout.of([Field("a", (3,), "float32"), Field("b", (), "int64")])
+def test_neighbouring_records_are_one_view_and_share_no_cache_line():
+    layout = Layout.of([Field("a", (3,), "float32"), Field("b", (), "int64"), Field("c", (16, 2), "float32")])
     views = layout.views(memoryview(room_for(layout, 5)), 5)
-    assert views["a"][1:4].flags.c_contiguous
-    assert (layout.num_bytes, layout.total_bytes(5)) == (64 + 64, 64 + 64)
-    assert layout.total_bytes(6) == 128 + 64  # 6 x 12 bytes of `a` no longer fit one line
+    assert views["a"][1:4].strides == (64, 4)  # 12 bytes on a line of 64
+    assert views["c"][1:4].flags.c_contiguous  # whole lines: nothing is left between records
+    assert (layout.num_bytes, layout.total_bytes(5)) == (64 + 64 + 128, 5 * 256)
 
 
 def test_a_name_given_twice_is_a_mistake():

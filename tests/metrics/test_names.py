@@ -51,6 +51,6 @@ def test_no_two_metrics_share_a_tag():
 
 
 def test_known_aliases():
-    assert METRICS["return_mean"].tags == ("rollout/ep_rew_mean", "charts/episodic_return")
+    assert METRICS["return_mean"].tags == ("rollout/ep_rew_mean",)
     assert METRICS["policy_loss"].tags == ("train/policy_gradient_loss", "losses/policy_loss")
     assert METRICS["staleness_max"].tags == ("penstock/staleness_max",)

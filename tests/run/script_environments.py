@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -18,8 +20,8 @@ class Troublesome(gymnasium.Env[Any, Any]):
     observation_space = gymnasium.spaces.Box(-1.0, 1.0, (3,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
-    def __init__(self, trouble: str = "none", at: int = 3, episode: int = 5, seconds: float = 0.0) -> None:
-        self._trouble, self._at, self._when, self._seconds = trouble, at, episode, seconds
+    def __init__(self, trouble: str = "none", at: int = 3, episode: int = 5, seconds: float = 0.0, marker: str = "") -> None:
+        self._trouble, self._at, self._when, self._seconds, self._marker = trouble, at, episode, seconds, marker
         self._episode = -1
         self._step = 0
 
@@ -46,9 +48,16 @@ class Troublesome(gymnasium.Env[Any, Any]):
                 case "helper":
                     self._start_helper()
                     os.kill(os.getpid(), signal.SIGKILL)
+                case "hang":
+                    self._hang_if_first()
                 case "nan":
                     observation[1] = np.nan
         return observation, 1.0, self._step == 10, False, {}
+
+    def _hang_if_first(self) -> None:
+        with contextlib.suppress(FileExistsError):
+            Path(self._marker).touch(exist_ok=False)
+            time.sleep(3600)
 
     @staticmethod
     def _start_helper() -> None:

@@ -128,6 +128,55 @@ def test_two_signals_end_a_run_whose_environment_hangs(tmp_path, many):
     assert "Traceback" not in errors
 
 
+HUNG_CALLBACK = """
+import penstock, time
+
+def callback(record):
+    open("called", "w").close()
+    time.sleep(3600)
+
+penstock.train("CartPole-v1", steps=10**9, out="run", quiet=True, callback=callback)
+"""
+
+
+def test_two_signals_end_a_run_whose_callback_hangs(tmp_path):
+    (tmp_path / "script.py").write_text(HUNG_CALLBACK)
+    process = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    wait_for((tmp_path / "called").exists)
+    for _ in range(2):
+        time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in errors
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["version"] == 1
+
+
+def test_in_one_process_a_signal_is_heard_between_two_steps(tmp_path):
+    """A segment takes minutes here, and what it would bring is not trained any more."""
+    slow = ["--preset", "none", "--set", "n_envs=1", "--set", "n_blocks=1", "--set", "n_steps=2000", "--set", "batch_size=2000"]
+    arguments = ["--env-arg", "mean_s=0.1", "--env-arg", "variance=0.0", "--set", "parallel=serial", "--workers", "0"]
+    process = start("penstock/Latency-v0", *slow, *arguments, "--out", "run", "--quiet", cwd=tmp_path)
+    wait_for((tmp_path / "run" / "checkpoints" / "0").exists)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["stop_reason"] == "signal"
+
+
+def test_a_reader_that_leaves_costs_nothing_of_the_run(tmp_path):
+    """As `penstock train ... 2>&1 | head -1`: the panel's lines have nowhere to go any more."""
+    lines = ["--set", "metrics.lines_every_s=0.05", "--steps", "60000"]
+    process = start("CartPole-v1", *SLOW, *lines, "--out", "run", cwd=tmp_path)
+    assert process.stderr is not None
+    process.stderr.readline()
+    process.stderr.close()
+    process.wait(timeout=60)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert (summary["stop_reason"], summary["env_steps"] >= 60_000) == ("steps", True)
+
+
 def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_path):
     run = tmp_path / "run"
     process = start("CartPole-v1", *SLOW, "--workers", "2", "--out", str(run), "--quiet", cwd=tmp_path)

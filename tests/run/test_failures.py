@@ -7,12 +7,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium
+import numpy as np
 import psutil
 import pytest
 import torch
 from script_environments import Troublesome
 
 from penstock.core.errors import EnvironmentFault, Refused, WorkerDied
+from penstock.metrics.names import METRICS
 
 pytestmark = pytest.mark.processes
 
@@ -133,6 +136,63 @@ def test_a_callback_stops_the_run_at_a_version_boundary(run_training):
     assert outcome.summary["version"] == 3
     assert [record["version"] for record in seen] == [1, 2, 3]
     assert (outcome.run_dir / "checkpoints" / "3").is_dir()
+
+
+def test_records_hold_every_name_of_the_dictionary_and_no_other(run_training):
+    outcome = run_training("CartPole-v1", **SMALL | {"steps": 200}, workers=2)
+    records = [json.loads(line) for line in (outcome.run_dir / "metrics.jsonl").read_text().splitlines()]
+    assert all(set(record) == set(METRICS) for record in records)
+    assert len(records[-1]["sampler_busy"]) == 2
+    inline = run_training("CartPole-v1", **SMALL | {"steps": 200}, workers=0)
+    last = json.loads((inline.run_dir / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["sampler_busy"] is None
+
+
+class Cents(gymnasium.Env[Any, Any]):
+    """A hundred steps of 0.01 each, which float32 cannot hold."""
+
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._step = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._step += 1
+        return np.zeros(2, np.float32), 0.01, self._step == 100, False, {}
+
+
+def test_returns_are_sums_of_what_the_environment_gave(run_training):
+    outcome = run_training(Cents, **SMALL | {"steps": 2000, "n_steps": 64}, workers=1)
+    assert outcome.summary["return_mean"] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_a_sleeping_environment_is_called_one(run_training):
+    arguments = {"arguments": {"mean_s": 0.01, "variance": 0.0}, "parallel": "threads"}
+    outcome = run_training("penstock/Latency-v0", **SMALL | {"steps": 800}, workers=1, envs=arguments)
+    assert outcome.summary["bottleneck"].startswith("Environments that sleep")
+
+
+HANGS: dict[str, Any] = {**SMALL, "lease_s": 0.5, "n_blocks": 4, "workers": 2}
+
+
+def test_under_async_a_hung_worker_is_killed_past_its_lease_and_the_run_goes_on(run_training, tmp_path):
+    arguments = {"trouble": "hang", "marker": str(tmp_path / "hung")}
+    outcome = run_training(Troublesome, **HANGS, schedule="async", envs={"arguments": arguments})
+    assert outcome.error is None
+    assert outcome.summary["env_steps"] >= SMALL["steps"]
+    assert outcome.summary["dropped_segments"] >= 1
+    told = [entry["event"] for entry in journal(outcome.run_dir)]
+    for event in ("write_off", "lease_expired", "worker_lost"):
+        assert event in told
+
+
+def test_under_overlap_a_hung_worker_is_killed_past_its_lease_and_named(run_training, tmp_path):
+    arguments = {"trouble": "hang", "marker": str(tmp_path / "hung")}
+    outcome = run_training(Troublesome, **HANGS, schedule="overlap", envs={"arguments": arguments})
+    assert isinstance(outcome.error, WorkerDied)
+    assert "took longer than its lease" in str(outcome.error)
 
 
 def test_the_step_budget_ends_with_the_first_whole_batch_past_it(run_training):

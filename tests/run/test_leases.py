@@ -38,6 +38,17 @@ def test_a_lease_given_anew_with_the_same_end_expires_once():
     assert leases.next_end_s is None
 
 
+def test_what_was_given_back_does_not_pile_up_behind_a_lease_that_lasts():
+    leases = Leases()
+    leases.give("long", 1000.0)
+    for number in range(10_000):
+        leases.give(number, 2000.0 + number)
+        leases.take_back(number)
+    assert len(leases) < 200
+    assert leases.expired(1000.0) == ["long"]
+    assert leases.next_end_s is None
+
+
 @given(st.lists(st.tuples(st.sampled_from(["give", "back", "pass"]), st.integers(0, 5), st.integers(0, 9)), max_size=60))
 def test_agrees_with_a_dictionary(events):
     leases, ends, now = Leases(), {}, 0

@@ -34,7 +34,17 @@ def test_two_runs_of_one_second_get_two_directories(tmp_path, monkeypatch):
 
 def test_a_new_or_an_empty_one_is_taken(tmp_path):
     assert create(tmp_path / "a" / "b").path.is_dir()
-    assert create(tmp_path / "a" / "b").path == tmp_path / "a" / "b"
+    (tmp_path / "c").mkdir()
+    assert create(tmp_path / "c").path == tmp_path / "c"
+
+
+def test_who_comes_second_never_shares_it(tmp_path, monkeypatch):
+    create(tmp_path / "run")
+    with pytest.raises(Refused, match="not empty"):
+        create(tmp_path / "run")
+    monkeypatch.setattr(Path, "iterdir", lambda self: iter(()))  # both have looked before either began
+    with pytest.raises(Refused, match="another run is starting"):
+        create(tmp_path / "run")
 
 
 def test_one_that_is_not_empty_or_no_directory_is_refused_untouched(tmp_path):

@@ -46,9 +46,13 @@ seen = []
 run = penstock.train(Corridor, model=Network, callback=lambda record: seen.append(record["version"]), **small)
 assert seen == list(range(1, run.summary["version"] + 1))
 assert run.policy(np.zeros(1)).shape == ()
-again = penstock.train(lambda: Corridor(), **small)
+again = penstock.train(lambda: Corridor(), model={"hidden_sizes": (8,)}, **small)
 assert again.summary["episodes"] > 0
-print("done")
+assert "hidden_sizes = [\\n    8,\\n]" in (again.run_dir / "config.toml").read_text()
+try:
+    penstock.train("CartPole-v1", preset=str(run.run_dir / "config.toml"), **small)
+except penstock.PenstockError as error:
+    print("done:", error)
 """
 
 
@@ -78,4 +82,6 @@ def test_the_example_runs_in_ipython(tmp_path):
 
 def test_what_a_script_defines_travels_by_value(tmp_path):
     (tmp_path / "script.py").write_text(OWN)
-    assert run_python(["script.py"], tmp_path).strip() == "done"
+    said = run_python(["script.py"], tmp_path).strip()
+    assert said.startswith("done:")  # a network that only a script has is never silently another
+    assert "Network" in said

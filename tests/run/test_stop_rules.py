@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.algorithms.settings import PPOSettings
 from penstock.envs.settings import EnvSettings
 from penstock.flow.settings import FlowSettings
-from penstock.metrics.panel import Silence
+from penstock.metrics.panel import PanelView, Silence
 from penstock.run.directory import Journal
 from penstock.run.job import Job
 from penstock.run.recorder import Recorder
@@ -186,14 +188,66 @@ def test_the_story_of_a_worker_is_its_own(tmp_path):
 
 def test_shares_of_time_and_short_segments_are_added_up(tmp_path):
     desk = Desk(tmp_path)
-    done = Done(0, 8, 20, True, 1.0, 2.0, 1.0, 5)
+    done = Done(0, 8, 20, True, 1.0, 2.0, 1.0, elapsed_s=4.0, cpu_s=0.75, chaos_events=5)
     for segment, short in ((0, True), (1, False)):
         desk.recorder.segment_done(Worker(1, "sampler", 0), replace_done(done, segment, short))
     telemetry = desk.recorder.telemetry
     assert (telemetry.env_steps_collected, telemetry.short_segments, telemetry.chaos_events) == (40, 1, 10)
-    assert telemetry.samplers[0].busy == 0.75
+    assert telemetry.sampler_busy == (0.75,)
+    assert telemetry.sampler_cpu == 0.25
     assert telemetry.inference_share == pytest.approx(2 / 3)
     assert [(entry["event"], entry["segment"]) for entry in desk.journal()] == [("short", 0)]
+
+
+def test_where_lanes_compute_in_processes_of_their_own_nobody_claims_that_they_sleep(tmp_path):
+    desk = Desk(tmp_path)
+    done = Done(0, 8, 20, False, 1.0, 2.0, 1.0, elapsed_s=4.0, cpu_s=0.75, chaos_events=0)
+    for worker, cpu_s in ((0, 0.75), (1, None)):
+        desk.recorder.segment_done(Worker(worker + 1, "sampler", worker), msgspec.structs.replace(done, cpu_s=cpu_s))
+    assert desk.recorder.telemetry.sampler_cpu is None
+
+
+class Full:
+    """A disk with no room left."""
+
+    def write(self, record: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    close = lambda self: self.write({})  # noqa: E731 it is as full then
+
+
+def test_a_disk_that_is_full_is_remembered_and_costs_no_count(tmp_path):
+    desk = Desk(tmp_path, steps=10 * ROWS)
+    desk.recorder._sinks = [Full(), desk.sink]
+    assert desk.train() is None
+    assert desk.recorder.lost is not None
+    assert desk.recorder.lost.errno == errno.ENOSPC
+    assert len(desk.sink.records) == 1, "who can still write does"
+    desk.recorder.close()
+    desk.recorder.close()
+
+
+class Gone(Silence):
+    """A terminal whose reader has left."""
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def show(self, view: PanelView) -> None:
+        self.shown += 1
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def test_who_looks_on_may_leave(tmp_path):
+    desk = Desk(tmp_path)
+    panel = Gone()
+    desk.recorder._panel = panel
+    for _ in range(3):
+        desk.clock.time += 10.0
+        desk.recorder.refresh("training", [])
+    desk.recorder.close()
+    assert panel.shown == 1
+    assert desk.recorder.lost is None
 
 
 def replace_done(done: Done, segment: int, short: bool) -> Done:

@@ -133,6 +133,15 @@ def test_a_second_signal_stops_at_once(run: Simulate) -> None:
     assert len(done.told("batch")) == len(done.told("trained")) + 1, "the update was left where it was"
 
 
+def test_a_second_signal_while_a_finished_run_is_saved_is_no_good_end(run: Simulate) -> None:
+    """The budget was reached, but its last version is not on disk: who asks for it must not be told that all is well."""
+    end_s = run("sync", 0, steps=3 * BATCH, save_s=5.0).world.clock.now()
+    signals = [Trouble(end_s - after_s, "run", "signal") for after_s in (3.0, 2.0)]
+    done = run("sync", 0, *signals, steps=3 * BATCH, save_s=5.0)
+    assert (done.ending.reason, done.ending.signal) == ("signal", signal.SIGINT)
+    assert done.world.clock.now() == pytest.approx(end_s - 2.0)
+
+
 def test_a_signal_before_anything_runs_ends_at_once(run: Simulate) -> None:
     done = run("overlap", 0, Trouble(0.1, "run", "signal"), steps=FOREVER)
     assert done.ending.reason == "signal"
@@ -300,8 +309,7 @@ def test_pinned_runs_train_the_same_segments_whatever_the_workers_and_delays(run
 def test_thousands_of_runs_with_trouble_at_any_moment(run: Simulate) -> None:
     for seed in range(1500):
         who = ("learner", "sampler-0", "sampler-1", "run")[seed % 4]
-        ways = ("die", "fault") if who == "learner" else ("die", "fault", "hang")  # no lease watches over a learner yet
-        what: Any = "signal" if who == "run" else ways[seed // 4 % len(ways)]
+        what: Any = "signal" if who == "run" else ("die", "fault", "hang")[seed // 4 % 3]
         trouble = Trouble((seed * 0.618) % 5, who, what, signal.SIGTERM)
         minutes = 1.0
         done = run(SCHEDULES[seed % 3], seed, trouble, steps=80 * BATCH, lease_s=3.0, minutes=minutes)

@@ -23,7 +23,7 @@ EXPECTED = {
     "worker": ((), "int64"),
     "observation": ((5, 3, 2, 3), "uint8"),
     "action": ((4, 3, 2), "float32"),
-    "reward": ((4, 3), "float32"),
+    "reward": ((4, 3), "float64"),
     "terminated": ((4, 3), "bool"),
     "truncated": ((4, 3), "bool"),
     "valid": ((4, 3), "bool"),

@@ -136,7 +136,7 @@ def test_what_is_no_message_is_not_passed_on(ends):
 
 def test_within_one_process_the_same_without_a_socket():
     one, other = LocalChannel.pair()
-    done = Done(1, 2, 3, False, 0.0, 0.0, 0.0, 0)
+    done = Done(1, 2, 3, False, 0.0, 0.0, 0.0, 0.0, None, 0)
     one.send(Stop(), descriptors=[3])
     one.send(HandIn(1))
     other.send(done)

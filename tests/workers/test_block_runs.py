@@ -158,8 +158,6 @@ def test_what_is_finished_is_counted():
     finished, segment = drive.finish()
     assert (finished.segment, finished.block, finished.steps, finished.short) == (4, 0, 7, False)
     assert finished.rows == np.count_nonzero(segment.valid) < 21
-    assert finished.spent.environment_s > 0
-    assert finished.spent.inference_s > 0
     assert drive.run.number is None
 
 
@@ -233,7 +231,6 @@ def test_an_abandoned_segment_is_let_go_and_its_episodes_are_not_reported(drift,
         assert drive.run.number == 0
     assert drive.run.number is None
     assert not drive.run.awaiting
-    before = copy.deepcopy(drive.slots[0])
     ended = drive.environment.terminated | drive.environment.truncated
     standing = drive.environment.observation.copy()
     drive.begin(1)
@@ -246,7 +243,6 @@ def test_an_abandoned_segment_is_let_go_and_its_episodes_are_not_reported(drift,
         resets = np.flatnonzero(~segment.valid[:, lane])
         assert np.isnan(segment.episode_return[: resets[0], lane]).all(), "a game that lost rows is reported"
         assert np.isfinite(segment.episode_return[resets[0] :, lane]).all()
-    assert before.segment == segment.segment  # nothing is written into a slot but by whoever begins in it
 
 
 def test_accumulators_are_those_of_the_segments_start():

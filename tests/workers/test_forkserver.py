@@ -155,3 +155,67 @@ def test_a_preload_that_fails_is_said_with_its_cause(tmp_path, monkeypatch):
         assert server.preloaded.seconds > 0
     finally:
         server.close()
+
+
+def start_a_program_that_leaves(where: str) -> None:
+    """In a session of its own, started by a process that is gone at once: nothing ties it to this worker any more."""
+    if os.fork() == 0:
+        os.setsid()
+        program = os.fork()
+        if program:
+            Path(where).write_text(str(program))
+            os._exit(0)
+        time.sleep(600)
+        os._exit(0)
+    os.wait()
+    while not Path(where).exists():
+        time.sleep(0.01)
+    os._exit(0)
+
+
+def test_what_has_left_its_workers_group_ends_with_the_last_worker(own_server, tmp_path):
+    where = tmp_path / "pid"
+    number, _ = launch(own_server, Unpacked(start_a_program_that_leaves, str(where)))
+    assert hear(own_server, Exited, number).code == 0
+    assert ended_within(int(where.read_text()), 2.0)
+
+
+def sleep_after_starting_one(where: str) -> None:
+    if os.fork() == 0:
+        start_a_program_that_leaves(where)
+    time.sleep(600)
+
+
+def test_what_has_left_its_workers_group_ends_with_the_supervisor(own_server, tmp_path):
+    where = tmp_path / "pid"
+    launch(own_server, Unpacked(sleep_after_starting_one, str(where)))
+    until = time.monotonic() + PATIENCE_S
+    while not (where.exists() and where.read_text()) and time.monotonic() < until:
+        time.sleep(0.01)
+    program = int(where.read_text())
+    assert runs(program)
+    own_server.close()
+    assert ended_within(program, 2.0)
+
+
+def test_a_server_that_died_with_requests_unread_is_named_and_can_be_told_no_more(own_server):
+    hear(own_server, Preloaded)
+    os.kill(own_server._process.pid, signal.SIGSTOP)
+    own_server.kill(7)
+    own_server.kill(8)
+    os.kill(own_server._process.pid, signal.SIGKILL)
+    with pytest.raises(RunFailed, match="exit code -9"):
+        hear(own_server, Exited)
+    own_server.kill(7)
+    with pytest.raises(RunFailed, match="the process that starts workers has ended"):
+        own_server.launch("penstock-test", "plan", [])
+
+
+def test_no_file_of_the_working_directory_stands_in_for_a_library(tmp_path, monkeypatch):
+    (tmp_path / "queue.py").write_text("raise RuntimeError('not the library')")
+    monkeypatch.chdir(tmp_path)
+    server = ForkServer()
+    try:
+        assert hear(server, Preloaded).error is None
+    finally:
+        server.close()

@@ -102,7 +102,7 @@ def test_the_batch_is_the_slots_rows_in_the_order_told(tmp_path, places):
     (batch,) = bench.algorithm.batches
     for name in ("observation", "action", "log_prob", "reward", "value", "terminated", "truncated", "valid"):
         expected = np.stack([getattr(bench.slots[place], name) for place in places])
-        assert np.array_equal(getattr(batch, name), expected), name
+        assert np.array_equal(getattr(batch, name), expected.astype(getattr(batch, name).dtype)), name
     rows = int(np.count_nonzero(batch.valid))
     assert (trained.rows, trained.masked_rows) == (rows, batch.valid.size - rows)
 

@@ -65,10 +65,10 @@ class PPO:
             for minibatch in rows.minibatches(permutation, count):
                 terms = self.terms(minibatch, clip_range)
                 if watched and self._moved_too_far(terms, clip_range, tally):
-                    return self._report(tally, rows, learning_rate)
+                    return self._report(tally, rows, learning_rate, clip_range)
                 self._step(terms, learning_rate, tally)
                 tally.samples += len(minibatch)
-        return self._report(tally, rows, learning_rate)
+        return self._report(tally, rows, learning_rate, clip_range)
 
     def terms(self, rows: Rows, clip_range: float) -> Terms:
         """Equation 9: L = L^CLIP + c1 L^VF - c2 S, to be minimised."""
@@ -108,7 +108,7 @@ class PPO:
         tally.entropies.append(terms.distribution.entropy().mean().item())
         return self.settings.target_kl is not None and distance > STOPS_AT * self.settings.target_kl
 
-    def _report(self, tally: Tally, rows: Rows, learning_rate: float) -> dict[str, float]:
+    def _report(self, tally: Tally, rows: Rows, learning_rate: float, clip_range: float) -> dict[str, float]:
         return {
             "policy_loss": mean(tally.policy_losses),
             "value_loss": mean(tally.value_losses),
@@ -118,6 +118,7 @@ class PPO:
             "explained_variance": explained_variance(rows),
             "grad_norm": mean(tally.norms),
             "learning_rate": learning_rate,
+            "clip_range": clip_range,
             "updates": tally.updates,
             "samples": tally.samples,
         }

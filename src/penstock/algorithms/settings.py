@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -54,12 +55,13 @@ class PPOSettings:
     def __post_init__(self) -> None:
         for name in ("n_steps", "batch_size", "n_epochs"):
             self._demand(name, getattr(self, name) >= 1, "at least 1")
-        for name in ("learning_rate", "clip_range", "max_grad_norm", "adam_eps"):
-            self._demand(name, getattr(self, name) > 0, "above 0")
+        for name in ("learning_rate", "clip_range", "adam_eps"):
+            self._demand(name, 0 < getattr(self, name) < math.inf, "above 0 and finite")
+        self._demand("max_grad_norm", self.max_grad_norm > 0, "above 0 (inf: no limit)")
         for name in ("gamma", "gae_lambda"):
             self._demand(name, 0 <= getattr(self, name) <= 1, "between 0 and 1")
         for name in ("ent_coef", "vf_coef"):
-            self._demand(name, getattr(self, name) >= 0, "0 or above")
+            self._demand(name, 0 <= getattr(self, name) < math.inf, "0 or above, and finite")
         for name in ("clip_range_vf", "target_kl"):
             self._demand(name, getattr(self, name) is None or getattr(self, name) > 0, "above 0, or none")
         for name in ("learning_rate_schedule", "clip_range_schedule"):

@@ -24,7 +24,18 @@ ROUNDS = 100
 
 _RING, _END = (1).to_bytes(8, sys.byteorder), (2).to_bytes(8, sys.byteorder)
 START = Start(segment=1, block=2, slot=3, version=4)
-DONE = Done(segment=1, steps=32, rows=1024, short=False, environment_s=0.1, inference_s=0.1, idle_s=0.1, chaos_events=0)
+DONE = Done(
+    segment=1,
+    steps=32,
+    rows=1024,
+    short=False,
+    environment_s=0.1,
+    inference_s=0.1,
+    idle_s=0.1,
+    elapsed_s=0.3,
+    cpu_s=0.3,
+    chaos_events=0,
+)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -16,6 +17,7 @@ from penstock.cli.commands import Train
 from penstock.cli.parser import flag
 from penstock.cli.summary import as_json, as_text
 from penstock.config.building import Built, build, resumed
+from penstock.config.files import from_toml
 from penstock.config.values import Assignment
 from penstock.core.errors import Refused
 from penstock.run.directory import finished_summary
@@ -27,7 +29,7 @@ def carry_out(command: Train) -> int:
     built = built_from(command)
     if command.resume is not None:
         summary = finished_summary(Path(command.resume))
-        _refuse_a_larger_budget(command, built, summary)
+        _refuse_to_go_on(Path(command.resume), built, summary)
         report(summary, json=command.json, quiet=command.quiet)
         return 0
     request = request_of(
@@ -44,15 +46,24 @@ def carry_out(command: Train) -> int:
     return outcome.exit_code
 
 
-def _refuse_a_larger_budget(command: Train, built: Built, summary: dict[str, Any]) -> None:
-    """A finished run does not go on; whoever asks for more of it must not take the old summary for an answer."""
-    asked = command.steps or command.minutes or command.until_return
-    done = summary.get("env_steps") or 0
-    if asked is not None and (built.job.run.steps > done or command.steps is None):
+def _refuse_to_go_on(run_dir: Path, built: Built, summary: dict[str, Any]) -> None:
+    """A finished run does not go on; whoever lifts the limit that ended it must not take the old summary for an answer."""
+    reason, done = summary["stop_reason"], summary.get("env_steps") or 0
+    asked, before = built.job.run, from_toml(run_dir / "config.toml").run
+    lifted = {
+        "steps": asked.steps > max(done, before.steps),
+        "minutes": _limit(asked.minutes) > _limit(before.minutes),
+        "return": _limit(asked.until_return) > _limit(before.until_return),
+    }
+    if lifted[reason]:
         raise Refused(
-            f"{command.resume} has finished ({summary['stop_reason']}, {done:,} steps), and this version cannot go on with it; "
-            f"start a new run from its weights: --init-from {command.resume}"
+            f"{run_dir} has finished ({reason}, {done:,} steps), and this version cannot go on with it; "
+            f"start a new run from its weights: --init-from {run_dir}"
         )
+
+
+def _limit(setting: float | None) -> float:
+    return math.inf if setting is None else setting
 
 
 def process_start_s() -> float:

@@ -48,8 +48,9 @@ def build(env: str, *, algo: str | None = None, preset: str | None = None, assig
     path = _algorithm_path(algo)
     values = _preset_values(chosen) if chosen else {}
     values.setdefault("envs", {})["id"] = env
+    assignments = list(assignments)
     opening = _opening(env, algo, chosen, asked=preset)
-    job, notes = _assigned(algo, path, values, assignments)
+    job, notes = _assigned(algo, path, values, assignments, target=chosen.until_return if chosen else None)
     if job.env.id != env:
         raise Refused(f"two environments are named: {env} and envs.id={job.env.id}; name one")
     return Built(job, (opening, *notes, _budget(job)), chosen)
@@ -125,7 +126,8 @@ def _opening(env: str, algo: str, chosen: Preset | None, *, asked: str | None) -
 
 
 def _budget(job: Job) -> str:
-    return f"{job.run.steps:,} steps, rounded up to whole batches of at most {batch_rows(job):,}"
+    until = "" if job.run.until_return is None else f", or until a mean return of {job.run.until_return:g}"
+    return f"{job.run.steps:,} steps, rounded up to whole batches of at most {batch_rows(job):,}{until}"
 
 
 def _preset_values(preset: Preset) -> Values:
@@ -133,12 +135,14 @@ def _preset_values(preset: Preset) -> Values:
     values = checked_tables(tables, f"preset {preset.name}")
     run = values.setdefault("run", {})
     run.setdefault("steps", preset.steps)
-    run.setdefault("until_return", preset.until_return)
     return values
 
 
-def _assigned(algo: str, path: str, values: Values, assignments: Iterable[Assignment]) -> tuple[Job, tuple[str, ...]]:
-    """The checked job that these assignments, laid over these values, give."""
+def _assigned(
+    algo: str, path: str, values: Values, assignments: Iterable[Assignment], *, target: float | None = None
+) -> tuple[Job, tuple[str, ...]]:
+    """The checked job that these assignments, laid over these values, give. `target` is the return at which a preset stops:
+    whoever names a number of steps means that many, and whoever names a return means that one."""
     notes: list[str] = []
     last: list[Assignment] = []  # what can be computed only once all else is known
     plain: list[Assignment] = []
@@ -150,6 +154,8 @@ def _assigned(algo: str, path: str, values: Values, assignments: Iterable[Assign
             notes.append(translated[1])
         else:
             plain.append(assignment)
+    if not {setting_name(assignment.key) for assignment in plain} & {"run.steps", "run.until_return"}:
+        values.setdefault("run", {}).setdefault("until_return", target)
     _lay(values, plain)
     job = job_of(algo, path, values)
     for assignment in last:

@@ -12,6 +12,7 @@ from penstock.core.errors import Refused
 from penstock.core.fit import check_fit
 from penstock.flow.opening import batch_segments, check_flow, guarantee
 from penstock.run.job import Job
+from penstock.run.wiring import samplers_of
 from penstock.workers.chaos import ChaosPlan
 
 
@@ -67,9 +68,10 @@ def _check_workers(job: Job) -> None:
 
 
 def _check_chaos(job: Job) -> None:
-    plan, workers = ChaosPlan.parse(job.run.chaos), job.run.workers
-    for worker in plan.slow:
-        if workers is not None and worker >= max(1, workers):
+    workers = samplers_of(job)
+    for worker in ChaosPlan.parse(job.run.chaos).slow:
+        if worker >= workers:
             raise Refused(
-                f"--chaos slow:{worker}=... names a worker that is not there; workers count from 0 to {max(1, workers) - 1}"
+                f"--chaos slow:{worker}=... names a worker that is not there; workers count from 0 to {workers - 1}, "
+                f"and --workers says how many there are"
             )

@@ -61,7 +61,12 @@ def preset_named(name: str) -> Preset:
     return presets()[name]
 
 
+def _is_for(preset: Preset, env: str) -> bool:
+    """Without a version an environment is its newest: CartPole is CartPole-v1."""
+    return env in (preset.env, preset.env.rpartition("-v")[0])
+
+
 def preset_for(env: str, algo: str | None) -> Preset | None:
     """The preset of an environment under an algorithm; under none given, PPO's or else the first."""
-    own = [preset for preset in presets().values() if preset.env == env and algo in (None, preset.algo)]
+    own = [preset for preset in presets().values() if _is_for(preset, env) and algo in (None, preset.algo)]
     return min(own, key=lambda preset: (preset.algo != "ppo", preset.name), default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 import types
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ def checked(name: str, value: Any, expected: Any, *, is_text: bool = False) -> A
         except msgspec.ValidationError:
             continue
         _refuse_what_no_file_holds(name, fitted)
+        if isinstance(fitted, float) and math.isnan(fitted):
+            raise Refused(f"{name}={_shown(value, is_text)}: expected {described(expected)}, not NaN")
         return fitted
     raise Refused(f"{name}={_shown(value, is_text)}: expected {described(expected)}")
 

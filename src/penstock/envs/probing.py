@@ -145,4 +145,5 @@ def _vector_works(maker: EnvironmentMaker, spec: EnvironmentSpec) -> bool:
     except Refused:
         return False
     finally:
-        environment.close()
+        with suppress(Exception):  # as above
+            environment.close()

@@ -13,6 +13,7 @@ for nothing, and then put at the start of its episode by a masked reset with tha
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,8 @@ class VectorBlock:
         return LanePosition(self._first_lane + lane, seed, episode, step, self._action[lane].tolist() if step else None)
 
     def close(self) -> None:
-        self._environment.close()
+        with contextlib.suppress(Exception):  # its work is done; how it tidies up decides nothing
+            self._environment.close()
 
     def _step(self, *, resetting: bool) -> None:
         if resetting and self._mode is not AutoresetMode.NEXT_STEP:

@@ -58,16 +58,33 @@ def available_bytes() -> int:
 
 
 def _cgroup_room() -> list[int]:
-    """What the cgroup leaves, if it limits anything. Files that were read count as used there, but give way when asked."""
-    for folder, limit, usage, inactive in (
-        ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-        ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    """What this process's cgroup leaves, and each one around it that limits anything. Files that were read count as used
+    there, but give way when asked."""
+    room: list[int] = []
+    for root, controller, limit, usage, inactive in (
+        ("/sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file"),
+        ("/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
-        here = Path(folder)
-        if (here / limit).exists() and (here / usage).exists():
-            text = (here / limit).read_text().strip()
-            return [] if text == "max" else [int(text) - int((here / usage).read_text()) + _counted(here, inactive)]
-    return []
+        for group in _own_groups(controller):
+            here = Path(root + group)
+            if (here / limit).exists() and (here / usage).exists():
+                text = (here / limit).read_text().strip()
+                if text != "max":
+                    room.append(int(text) - int((here / usage).read_text()) + _counted(here, inactive))
+    return room
+
+
+def _own_groups(controller: str) -> list[str]:
+    """The paths of this process's group and of all around it; last "", the mounted root, which in a container may be all."""
+    listed = Path("/proc/self/cgroup")
+    lines = listed.read_text().splitlines() if listed.exists() else []
+    groups: list[str] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            parts = [part for part in path.split("/") if part not in ("", "..")]
+            groups += ["/" + "/".join(parts[:count]) for count in range(len(parts), 0, -1)]
+    return [*groups, ""]
 
 
 def _counted(folder: Path, name: str) -> int:
@@ -82,6 +99,6 @@ def require_bytes(needed: int, what: str) -> None:
     available = available_bytes()
     if needed > available:
         raise Refused(
-            f"{what} needs {needed / 2**20:,.0f} MiB of shared memory but {available / 2**20:,.0f} MiB are available; "
-            "lower n_envs, n_steps or the staleness"
+            f"{what} needs {needed / 2**20:,.0f} MiB of memory but {available / 2**20:,.0f} MiB are available; "
+            "lower n_envs, n_steps, the staleness or the size of the network"
         )

@@ -32,8 +32,8 @@ class Shares:
     """Of the samplers' busy time: spent in environments, waiting for them included."""
     inference_share: float = 0.0
     """Of the samplers' busy time: spent in forward passes."""
-    sampler_cpu: float = 1.0
-    """Of the samplers' busy time: a processor was at work."""
+    sampler_cpu: float | None = None
+    """Of the samplers' busy time: a processor was at work. None: not known."""
     supervisor_busy: float = 0.0
     """Of the stretch: the supervisor was not waiting for events."""
     slowest_block: int | None = None
@@ -117,7 +117,7 @@ def _samplers(shares: Shares) -> str | None:
         return None
     busy = f"busy {percent(shares.mean_sampler)}"
     workers = len(shares.sampler_busy)
-    if shares.sampler_cpu < SLEEPING:
+    if shares.sampler_cpu is not None and shares.sampler_cpu < SLEEPING:
         return (
             f"Environments that sleep are the bottleneck (samplers {busy}, computing {percent(shares.sampler_cpu)} of "
             f"it): try more envs.n_envs, envs.parallel=threads or --workers {2 * workers}."
@@ -126,7 +126,7 @@ def _samplers(shares: Shares) -> str | None:
     if shares.inference_share > shares.environment_share:
         advice = " or ".join(filter(None, ("larger blocks (more envs.n_envs)", more)))
         return f"Inference is the bottleneck (samplers {busy}, {percent(shares.inference_share)} in it): try {advice}."
-    advice = f"try {more}" if more else "all cores are in use"
+    advice = f"try {more}" if more else "all cores are spoken for; faster environments or more cores would help"
     return f"Environments are the bottleneck (samplers {busy}, {percent(shares.environment_share)} in them): {advice}."
 
 

@@ -1,8 +1,9 @@
 """The dictionary of metrics: what each name in a record means, its unit, and what SB3 and CleanRL call it.
 
 A record is a flat mapping of these names to plain numbers. An alias stands here only where the other tool's curve means the
-very same number: SB3's `train/entropy_loss` has the opposite sign and its `train/n_updates` counts epochs, so neither
-is one. This module knows nothing of where records go.
+same quantity: SB3's `train/entropy_loss` has the opposite sign, its `train/n_updates` counts epochs, CleanRL's value loss has
+a factor 1/2, and both average clipped samples over all epochs, so none of these is one. This module knows nothing of
+where records go.
 """
 
 from __future__ import annotations
@@ -41,26 +42,30 @@ _DICTIONARY = (
         "reward",
         "mean raw return of the last 100 training episodes",
         sb3="rollout/ep_rew_mean",
-        cleanrl="charts/episodic_return",
     ),
     Metric("return_std", "reward", "standard deviation of those returns"),
-    Metric("return_last", "reward", "raw return of the latest finished episode"),
+    Metric("return_last", "reward", "raw return of the latest finished episode", cleanrl="charts/episodic_return"),
     Metric(
         "length_mean",
         "steps",
         "mean length of the last 100 training episodes",
         sb3="rollout/ep_len_mean",
-        cleanrl="charts/episodic_length",
     ),
     Metric("staleness_mean", "versions", "mean age of the samples of this batch: version trained at less version acted by"),
     Metric("staleness_max", "versions", "greatest age of a sample of this batch"),
     Metric("staleness_histogram", "rows", "samples of this batch by age 0, 1, 2, ...", curve=False),
     Metric("sps", "steps/s", "env_steps over the time since the first segment was issued", "time/fps", "charts/SPS"),
     Metric("policy_loss", "", "policy term of the loss", "train/policy_gradient_loss", "losses/policy_loss"),
-    Metric("value_loss", "", "value term of the loss, before its coefficient", "train/value_loss", "losses/value_loss"),
+    Metric("value_loss", "", "value term of the loss, before its coefficient; CleanRL's is half", "train/value_loss"),
     Metric("entropy", "nats", "mean entropy of the policy", cleanrl="losses/entropy"),
-    Metric("approx_kl", "nats", "estimated divergence from the behaviour policy", "train/approx_kl", "losses/approx_kl"),
-    Metric("clip_fraction", "share", "samples whose ratio was clipped", "train/clip_fraction", "losses/clipfrac"),
+    Metric(
+        "approx_kl",
+        "nats",
+        "estimated divergence from the behaviour policy, mean of the last epoch (with target_kl: of all)",
+        sb3="train/approx_kl",
+        cleanrl="losses/approx_kl",
+    ),
+    Metric("clip_fraction", "share", "samples whose ratio was clipped, mean of the last epoch (with target_kl: of all)"),
     Metric(
         "explained_variance",
         "share",

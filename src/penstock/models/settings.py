@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -40,6 +41,8 @@ class ModelSettings:
         for name in ("clip_observation", "clip_reward"):
             if not getattr(self, name) > 0:
                 raise Refused(f"model.{name} must be above 0, not {getattr(self, name)}")
+        if not math.isfinite(self.log_std_init):
+            raise Refused(f"model.log_std_init must be finite, not {self.log_std_init}")
 
     def check_for(self, spec: EnvironmentSpec) -> None:
         """Refuse what makes no sense for this environment."""

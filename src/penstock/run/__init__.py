@@ -9,5 +9,6 @@ library: it starts what needs one by name.
     supervisor.py     event -> law -> command, stop rules, failures, clean end
     process_world.py  the world of real processes        inline_world.py   everything in one process
     telemetry.py      counts, shares, records            stopping.py       when a run is over
+    resources.py      whether there is room    leases.py   until when something must have happened
     directory.py      what lies on disk                  summary.py        what is said at the end
 """

@@ -19,6 +19,8 @@ import msgspec
 
 from penstock.core.errors import Refused
 
+JOURNAL = "journal.jsonl"
+"""The first file of a run: who makes it owns the directory."""
 FINISHED = ("return", "steps", "minutes")
 """Reasons to stop after which nothing is left to do."""
 
@@ -49,6 +51,9 @@ class RunDirectory:
             chosen.mkdir(parents=True, exist_ok=True)
             if not os.access(chosen, os.W_OK | os.X_OK):
                 raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
+            (chosen / JOURNAL).touch(exist_ok=False)
+        except FileExistsError as error:
+            raise Refused(f"another run is starting in --out {chosen}; name another directory") from error
         except OSError as error:
             raise Refused(f"cannot make {chosen}: {error.strerror}; name another directory with --out") from error
         return cls(chosen, made=made)

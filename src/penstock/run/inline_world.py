@@ -38,6 +38,8 @@ class InlineWorld:
         self._channels: dict[int, LocalChannel] = {}  # this side's ends
         self._far_ends: dict[int, LocalChannel] = {}  # the workers' ends
         self._turns: dict[int, Callable[[], None]] = {}
+        self._samplers: set[int] = set()
+        self._stopping = False  # a signal has come: nothing that is collected from now on would be trained
         self._open = ExitStack()  # what is closed at the end, whatever else goes wrong
 
     def open(self) -> None:
@@ -65,7 +67,8 @@ class InlineWorld:
         def start() -> None:
             sampler = open_sampler(plan, self._slots, self._learner.board, theirs)
             self._open.callback(sampler.close)
-            self._turns[worker] = sampler.take_turn
+            self._samplers.add(worker)
+            self._turns[worker] = lambda: sampler.take_turn(until=lambda: self._signals.pending)
 
         self._turns[worker] = start
 
@@ -81,6 +84,8 @@ class InlineWorld:
         del timeout_s  # somebody always has work; who has not returns at once
         happened: list[Happening] = []
         for worker, turn in list(self._turns.items()):
+            if self._stopping and worker in self._samplers:
+                continue
             try:
                 with self._signals.second_one_interrupts():  # nobody else could end an environment that hangs here
                     turn()
@@ -92,6 +97,7 @@ class InlineWorld:
             said = self._channels[worker].receive()
             self._ready = next((m for m in said if isinstance(m, Ready)), self._ready)
             happened += [Said(worker, message) for message in said]
+        self._stopping = self._stopping or self._signals.pending
         return happened + self._signals.take()
 
     def close(self, grace_s: float) -> None:

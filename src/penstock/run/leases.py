@@ -5,6 +5,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Hashable
 
+SLACK = 64
+"""Entries that no longer count and are kept, beside as many as there are leases."""
+
 
 class Leases:
     """Ends by key, soonest first. What was given back, or given anew, no longer counts under its old end."""
@@ -19,6 +22,17 @@ class Leases:
         self._ends[key] = end_s
         self._num_given += 1  # keys need not be comparable: the older lease comes first
         heapq.heappush(self._heap, (end_s, self._num_given, key))
+        if len(self._heap) > 2 * len(self._ends) + SLACK:
+            self._forget_what_no_longer_counts()
+
+    def __len__(self) -> int:
+        """Entries kept, those that no longer count included."""
+        return len(self._heap)
+
+    def _forget_what_no_longer_counts(self) -> None:
+        """A lease that lasts long hides those behind it that were given back meanwhile."""
+        self._heap = [entry for entry in self._heap if self._ends.get(entry[2]) == entry[0]]
+        heapq.heapify(self._heap)
 
     def take_back(self, key: Hashable) -> None:
         """It has happened."""

@@ -7,7 +7,7 @@ import selectors
 import signal
 import time
 from collections import deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from penstock.core.clock import SystemClock
@@ -31,6 +31,7 @@ class ProcessWorld:
         self._unsent: dict[int, deque[Any]] = {}  # for workers that have not been reading for a while
         self._numbers: dict[int, int] = {}  # worker to the server's number of it
         self._exited: dict[int, int] = {}
+        self._broken: RunFailed | None = None  # the server is gone, and the workers with it
         self._slots: Slots | None = None
         self._board: Ready | None = None
         self._board_fd = -1
@@ -71,6 +72,8 @@ class ProcessWorld:
 
     def wait(self, timeout_s: float | None) -> list[Happening]:
         """What happened, each worker's words before its end."""
+        if self._broken is not None:
+            raise self._broken
         happened: list[Happening] = []
         for key, events in self._selector.select(timeout_s):
             if key.data == "server":
@@ -88,9 +91,10 @@ class ProcessWorld:
             for worker in list(self._channels):
                 self.send(worker, Stop())
             deadline = time.monotonic() + grace_s
-            while self._channels.keys() - self._exited.keys() and (left_s := deadline - time.monotonic()) > 0:
-                if any(isinstance(happening, Interrupted) for happening in self.wait(left_s)):
-                    break
+            with suppress(RunFailed):  # then the server is gone, and nobody is left to wait for
+                while self._channels.keys() - self._exited.keys() and (left_s := deadline - time.monotonic()) > 0:
+                    if any(isinstance(happening, Interrupted) for happening in self.wait(left_s)):
+                        break
             self._kill_the_rest()
 
     # ---------------------------------------------------------------- workers
@@ -158,9 +162,10 @@ class ProcessWorld:
         workers = {number: worker for worker, number in self._numbers.items()}
         try:
             replies = self._server.receive()
-        except RunFailed:
+        except RunFailed as error:
             self._selector.unregister(self._server)  # nothing more will come; its workers have died with it
-            raise
+            self._broken = error  # to be said once what has been heard is dealt with
+            return
         for reply in replies:
             if isinstance(reply, Exited) and reply.number in workers:  # else it is of a run before this one
                 self._exited[workers[reply.number]] = reply.code

@@ -6,7 +6,8 @@ It also answers the one question that needs counts: whether the run is over. It 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from penstock.core.clock import Clock
 from penstock.core.protocols import Sink
 from penstock.flow.events import StartSegment, TrainBatch
 from penstock.metrics.bottleneck import Shares, bottleneck
-from penstock.metrics.panel import Panel, PanelView
+from penstock.metrics.panel import Panel, PanelView, Silence
 from penstock.run.directory import Journal
 from penstock.run.job import Job
 from penstock.run.roster import Worker
@@ -45,6 +46,7 @@ class Recorder:
         run_dir: str,
         threshold: float | None,
         cores: int = 1,
+        interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.telemetry = telemetry
         self.solved_at: tuple[int, float] | None = None
@@ -53,9 +55,12 @@ class Recorder:
         self._journal, self._sinks, self._panel, self._callback = journal, sinks, panel, callback
         self._run_dir, self._threshold = run_dir, threshold
         self.raised: BaseException | None = None  # what the callback raised, for its caller
+        self.lost: OSError | None = None  # why a line could not be written
+        self._interruptible = interruptible  # in here a person's second Ctrl-C ends even what hangs
         self._stories: defaultdict[int, deque[str]] = defaultdict(lambda: deque(maxlen=STORY_LENGTH))  # by worker
         self._waited_s: defaultdict[int, float] = defaultdict(float)  # by block: the learner waited for it alone
-        self._idle_since: float | None = None
+        self._woken_s: float | None = None
+        self._closed = False
         self._last_marked_s = started_s
 
     # ---------------------------------------------------------------- events
@@ -63,8 +68,21 @@ class Recorder:
     def event(self, name: str, **facts: Any) -> None:
         """One line of the journal."""
         self._tell_story(name, facts)
-        self._journal.write(name, **facts)
-        self._journal.flush()
+        with self._keeping_on():
+            self._journal.write(name, **facts)
+            self._journal.flush()
+
+    @contextmanager
+    def _keeping_on(self) -> Iterator[None]:
+        """A disk that takes no more must not cost what has been learned: the run ends, and says why."""
+        try:
+            yield
+        except OSError as error:
+            self.lost = error
+
+    def _write(self, name: str, **facts: Any) -> None:
+        with self._keeping_on():
+            self._journal.write(name, **facts)
 
     def story_of(self, worker: Worker) -> str:
         """The last events in which this worker had a part."""
@@ -90,11 +108,11 @@ class Recorder:
         self.telemetry.segment_done(worker.index, message)
         self._tell_story("segment_done", {"worker": worker.incarnation, "segment": message.segment, "steps": message.steps})
         if message.short:
-            self._journal.write("short", segment=message.segment, worker=worker.incarnation, steps=message.steps)
+            self._write("short", segment=message.segment, worker=worker.incarnation, steps=message.steps)
 
     def batch_taken(self, command: TrainBatch) -> None:
         members = [[m.segment, m.block, m.worker, m.version] for m in command.members]
-        self._journal.write("batch", version=command.version, segments=members)
+        self._write("batch", version=command.version, segments=members)
 
     def episodes(self, returns: Sequence[float], lengths: Sequence[int]) -> None:
         self.telemetry.episodes_finished(returns, lengths)
@@ -103,10 +121,11 @@ class Recorder:
         """Write down a version; the reason to stop here, if there is one."""
         telemetry = self.telemetry
         telemetry.batch_trained(message, self._clock.now())
-        self._journal.write("trained", version=message.version, digest=message.digest)
+        self._write("trained", version=message.version, digest=message.digest)
         record = telemetry.record(message, self.elapsed_s())
         for sink in self._sinks:
-            sink.write(record)
+            with self._keeping_on():
+                sink.write(record)
         if self.solved_at is None and telemetry.returns.reached(self._threshold):
             self.solved_at = telemetry.env_steps, self.elapsed_s()
         return "signal" if self._caller_stops(record) else self._stop_reason()
@@ -116,7 +135,8 @@ class Recorder:
         if self._callback is None or self.raised is not None:
             return False
         try:
-            answer = self._callback(dict(record))
+            with self._interruptible():
+                answer = self._callback(dict(record))
             return isinstance(answer, bool | np.bool_) and bool(answer)
         except BaseException as error:
             self.raised = error
@@ -131,6 +151,15 @@ class Recorder:
         if len(blocks) == 1:
             self._waited_s[blocks[0]] += now - self._last_marked_s
         self._last_marked_s = now
+
+    def supervisor_wakes(self) -> None:
+        """The supervisor has something to do, from now on."""
+        self._woken_s = self._clock.now()
+
+    def supervisor_waits(self) -> None:
+        """It has nothing left to do. Only what it does while segments are collected and trained counts."""
+        if self._woken_s is not None and self.telemetry.first_issue_s is not None:
+            self.telemetry.supervisor_busy_s += self._clock.now() - self._woken_s
 
     # ---------------------------------------------------------------- questions
 
@@ -161,15 +190,16 @@ class Recorder:
         if telemetry.train_wall_s is None:
             return "Nothing has been trained yet."
         block, waited_s = max(self._waited_s.items(), key=lambda item: item[1], default=(None, 0.0))
-        inline = self._job.run.workers == 0
         return bottleneck(
             Shares(
                 schedule=self._job.flow.schedule,
                 staleness=self._job.flow.bound,
                 learner_busy=telemetry.learner_busy or 0.0,
-                sampler_busy=() if inline else tuple(s.busy for s in telemetry.samplers.values()),
+                sampler_busy=telemetry.sampler_busy,
                 environment_share=telemetry.environment_share or 0.0,
                 inference_share=telemetry.inference_share or 0.0,
+                sampler_cpu=telemetry.sampler_cpu,
+                supervisor_busy=telemetry.supervisor_busy or 0.0,
                 slowest_block=block,
                 slowest_block_wait=min(1.0, waited_s / telemetry.train_wall_s),
                 cores=self._cores,
@@ -185,7 +215,14 @@ class Recorder:
             return
         self.next_refresh_s = now + REFRESH_EVERY_S
         self.waits(waiting_for)
-        self._panel.show(self.view(phase))
+        self._show(phase)
+
+    def _show(self, phase: str) -> None:
+        """Whoever looked on may have gone, as `| head` does; that is no reason to stop training."""
+        try:
+            self._panel.show(self.view(phase))
+        except OSError:
+            self._panel = Silence()
 
     def view(self, phase: str) -> PanelView:
         job, telemetry = self._job, self.telemetry
@@ -210,18 +247,22 @@ class Recorder:
             staleness_max=telemetry.staleness_max,
             learner_busy=telemetry.learner_busy,
             learner_wait=None if telemetry.learner_busy is None else 1.0 - telemetry.learner_busy,
-            sampler_busy=tuple(s.busy for s in telemetry.samplers.values()),
+            sampler_busy=telemetry.sampler_busy,
             bottleneck=self.bottleneck() if telemetry.train_wall_s else "",
             phase=phase,
         )
 
     def close(self) -> None:
-        """Show the end, flush everything."""
-        self._panel.show(self.view("done"))
-        self._panel.close()
-        for sink in self._sinks:
-            sink.close()
-        self._journal.close()
+        """Show the end, flush everything, give the terminal back. Closing again does nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._show("done")
+        with suppress(OSError):  # as above
+            self._panel.close()
+        for end in (*(sink.close for sink in self._sinks), self._journal.close):
+            with self._keeping_on():
+                end()
 
     def elapsed_s(self) -> float:
         """Since the process began, as far as is known."""

@@ -32,6 +32,11 @@ class StopSignals:
         """Readable once a signal has come."""
         return self._woken
 
+    @property
+    def pending(self) -> bool:
+        """Whether one has come since last asked."""
+        return bool(self._heard)
+
     def take(self) -> list[Interrupted]:
         """Those that came since last asked, in order."""
         if not self._heard:

@@ -81,6 +81,6 @@ def _commit() -> str | None:
     command = ["git", "-C", str(root), "rev-parse", "--short=12", "HEAD"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)
-    except OSError:
+    except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.strip() or None

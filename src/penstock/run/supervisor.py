@@ -9,6 +9,7 @@ world drives this very class, with a clock that jumps. It waits in one place, `W
 from __future__ import annotations
 
 import enum
+import errno
 import signal
 import traceback
 from collections.abc import Sequence
@@ -43,6 +44,7 @@ SAVE_GRACE_S = 30.0
 """How long the last checkpoint may take before the run ends without it."""
 UPDATE_GRACE_S = 60.0
 """How long the update before it may take; twice the longest so far, if that is more."""
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True)
@@ -131,16 +133,20 @@ class Supervisor:
         self._world.start_learner(learner.incarnation)
         self._lease(Opening(learner.incarnation), learner.incarnation)
         while self.phase is not Phase.STOPPED:
+            self._recorder.supervisor_waits()
             try:
                 happened = self._world.wait(self._timeout_s())
+                self._recorder.supervisor_wakes()
+                for happening in happened:
+                    self._on(happening)
+                self._on_time()
             except RunFailed as error:  # the world itself is broken: nobody is left to save anything
                 self._fail(error, "error")
                 self._end_unsaved(error)
                 self.phase = Phase.STOPPED
-                break
-            for happening in happened:
-                self._on(happening)
-            self._on_time()
+            if (lost := self._recorder.lost) is not None:
+                reason = "disk" if lost.errno in FULL else "error"
+                self._fail(RunFailed(f"the run's records cannot be written: {lost.strerror or lost}"), reason)
         assert self.ending is not None
         return self.ending
 
@@ -256,8 +262,10 @@ class Supervisor:
     def _on_signal(self, number: int) -> None:
         self._num_signals += 1
         self._end(Ending("signal", signal=number))
-        if self._num_signals > 1:
-            self.phase = Phase.STOPPED  # the second one: stop now
+        if self._num_signals > 1:  # the second one: stop now
+            if self.ending is not None and self.phase is Phase.SAVING:
+                self.ending = Ending("signal", error=self.ending.error, signal=number)  # without its last checkpoint
+            self.phase = Phase.STOPPED
 
     # ---------------------------------------------------------------- time
 
@@ -358,6 +366,8 @@ class Supervisor:
             self._world.send(learner.incarnation, messages.Save(self._recorder.state()))
 
     def _fail(self, error: PenstockError, reason: str) -> None:
+        if self.ending is not None and self.ending.error is not None and str(self.ending.error) == str(error):
+            return  # it is known
         self._recorder.event("fault", kind=type(error).__name__, message=str(error), details=error.details)
         if self.ending is not None and self._roster.learner is None:
             self._end_unsaved(error)

@@ -16,17 +16,25 @@ from penstock.transport.messages import Done, Trained
 
 @dataclass
 class Shares:
-    """Seconds of one sampler by what it did, over the whole run and since the last look."""
+    """Seconds of one sampler by what it did, over the whole run."""
 
     environment_s: float = 0.0
     inference_s: float = 0.0
     idle_s: float = 0.0
+    elapsed_s: float = 0.0
+    cpu_s: float | None = 0.0
+
+    def add(self, message: Done) -> None:
+        self.environment_s += message.environment_s
+        self.inference_s += message.inference_s
+        self.idle_s += message.idle_s
+        self.elapsed_s += message.elapsed_s
+        self.cpu_s = None if self.cpu_s is None or message.cpu_s is None else self.cpu_s + message.cpu_s
 
     @property
     def busy(self) -> float:
-        """Share of the time in which it was not waiting."""
-        total = self.environment_s + self.inference_s + self.idle_s
-        return (self.environment_s + self.inference_s) / total if total > 0 else 0.0
+        """Share of the time in which it had a segment to fill."""
+        return 1.0 - self.idle_s / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
 
 @dataclass
@@ -35,6 +43,8 @@ class Telemetry:
 
     staleness_bound: int
     frame_skip: int
+    inline: bool = False
+    """Samplers and learner take turns in one process, so that nobody waits for anybody."""
     env_steps: int = 0
     env_steps_collected: int = 0
     samples_consumed: int = 0
@@ -48,6 +58,7 @@ class Telemetry:
     first_issue_s: float | None = None
     last_trained_s: float | None = None
     learner_busy_s: float = 0.0
+    supervisor_busy_s: float = 0.0
     staleness: Counter[int] = field(default_factory=Counter)
     samplers: dict[int, Shares] = field(default_factory=dict)
     returns: ReturnWindow = field(default_factory=ReturnWindow)
@@ -57,10 +68,7 @@ class Telemetry:
         self.env_steps_collected += message.rows
         self.short_segments += message.short
         self.chaos_events += message.chaos_events
-        shares = self.samplers.setdefault(sampler, Shares())
-        shares.environment_s += message.environment_s
-        shares.inference_s += message.inference_s
-        shares.idle_s += message.idle_s
+        self.samplers.setdefault(sampler, Shares()).add(message)
 
     def batch_trained(self, message: Trained, now_s: float) -> None:
         """Count one trained batch."""
@@ -108,10 +116,22 @@ class Telemetry:
         return min(1.0, self.learner_busy_s / self.train_wall_s) if self.train_wall_s else None
 
     @property
-    def sampler_busy(self) -> float | None:
-        """Share of the samplers' time in which they had a segment to fill, mean over workers."""
-        shares = [sampler.busy for sampler in self.samplers.values()]
-        return sum(shares) / len(shares) if shares else None
+    def supervisor_busy(self) -> float | None:
+        """Share of the training time in which the supervisor did not wait for events."""
+        return min(1.0, self.supervisor_busy_s / self.train_wall_s) if self.train_wall_s else None
+
+    @property
+    def sampler_busy(self) -> tuple[float, ...]:
+        """Share of its time in which each sampler had a segment to fill; empty where all takes turns in one process."""
+        return () if self.inline else tuple(self.samplers[index].busy for index in sorted(self.samplers))
+
+    @property
+    def sampler_cpu(self) -> float | None:
+        """Share of the samplers' busy time in which a processor was at work; None where that is not known."""
+        busy_s = sum(sampler.elapsed_s - sampler.idle_s for sampler in self.samplers.values())
+        spent = [sampler.cpu_s for sampler in self.samplers.values()]
+        known = [cpu_s for cpu_s in spent if cpu_s is not None]
+        return min(1.0, sum(known) / busy_s) if busy_s > 0 and len(known) == len(spent) else None
 
     @property
     def environment_share(self) -> float | None:
@@ -151,7 +171,7 @@ class Telemetry:
             "sps": self.sps,
             "learner_busy": self.learner_busy,
             "learner_wait": None if self.learner_busy is None else 1.0 - self.learner_busy,
-            "sampler_busy": self.sampler_busy,
+            "sampler_busy": list(self.sampler_busy) or None,
             "environment_share": self.environment_share,
             "inference_share": self.inference_share,
             "wall_s": elapsed_s,

@@ -8,7 +8,7 @@ Nothing is left behind by what is refused: the directory is made last, and remov
 from __future__ import annotations
 
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,12 @@ from penstock.metrics.panel import open_panel
 from penstock.metrics.settings import MetricsSettings
 from penstock.metrics.sinks import JsonLines
 from penstock.metrics.tensorboard import EventFile
-from penstock.run.directory import Journal, RunDirectory
+from penstock.run.directory import JOURNAL, Journal, RunDirectory
 from penstock.run.inline_world import InlineWorld
 from penstock.run.job import Job
 from penstock.run.process_world import ProcessWorld
 from penstock.run.recorder import Callback, Recorder
+from penstock.run.resources import check_resources
 from penstock.run.signals import StopSignals
 from penstock.run.summary import summarise
 from penstock.run.supervisor import Ending, Supervisor
@@ -101,9 +102,11 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
             initial_weights=request.init_from,
         )
         try:
-            for note in () if request.quiet else request.notes:
-                print(f"penstock: {note}", file=sys.stderr, flush=True)
-            return _run(request, wiring, directory, _world_of(wiring, server, signals))
+            check_resources(wiring)
+            with suppress(BrokenPipeError):  # nobody listens
+                for note in () if request.quiet else request.notes:
+                    print(f"penstock: {note}", file=sys.stderr, flush=True)
+            return _run(request, wiring, directory, _world_of(wiring, server, signals), signals)
         except BaseException:
             directory.discard()  # unless something was trained: a callback may raise anything
             raise
@@ -126,14 +129,14 @@ def _world_of(wiring: Wiring, server: ForkServer | None, signals: StopSignals) -
     return ProcessWorld(wiring, server, signals)
 
 
-def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World) -> Outcome:
-    try:
+def _run(request: Request, wiring: Wiring, directory: RunDirectory, world: World, signals: StopSignals) -> Outcome:
+    with ExitStack() as left:
+        left.callback(world.close, STOP_GRACE_S)
         world.open()  # takes shared memory, or refuses; only then is anything written
         directory.write_text("config.toml", request.config_toml)
-        recorder = _recorder(request, wiring, directory)
+        recorder = _recorder(request, wiring, directory, signals)
+        left.push(lambda kind, *_: recorder.close() if kind else None)  # the terminal is given back whatever goes wrong
         ending = _supervisor(wiring, world, recorder).run()
-    finally:
-        world.close(STOP_GRACE_S)
     outcome = _finish(request, wiring, directory, recorder, ending)
     if recorder.raised is not None:
         raise recorder.raised  # the callback's own error belongs to who passed the callback
@@ -156,16 +159,16 @@ def _supervisor(wiring: Wiring, world: World, recorder: Recorder) -> Supervisor:
     )
 
 
-def _recorder(request: Request, wiring: Wiring, directory: RunDirectory) -> Recorder:
+def _recorder(request: Request, wiring: Wiring, directory: RunDirectory, signals: StopSignals) -> Recorder:
     job, spec = request.job, wiring.probe.spec
     clock = SystemClock()
-    journal = Journal(directory.path / "journal.jsonl")
+    journal = Journal(directory.path / JOURNAL)
     journal.write("run_started", env_id=job.env.id, algo=job.algo, schedule=job.flow.schedule, seed=job.run.seed)
     return Recorder(
         job,
         clock=clock,
         started_s=clock.now() if request.started_s is None else request.started_s,
-        telemetry=Telemetry(staleness_bound=job.flow.bound, frame_skip=spec.frame_skip),
+        telemetry=Telemetry(staleness_bound=job.flow.bound, frame_skip=spec.frame_skip, inline=job.run.workers == 0),
         journal=journal,
         sinks=_sinks(directory.path, job.metrics),
         panel=open_panel(quiet=request.quiet, lines_every_s=job.metrics.lines_every_s),
@@ -173,6 +176,7 @@ def _recorder(request: Request, wiring: Wiring, directory: RunDirectory) -> Reco
         run_dir=str(wiring.run_dir),
         threshold=spec.reward_threshold if job.run.until_return is None else job.run.until_return,
         cores=num_cores(),
+        interruptible=signals.second_one_interrupts,
     )
 
 
@@ -186,7 +190,7 @@ def _sinks(path: Path, settings: MetricsSettings) -> list[Sink]:
 def _finish(request: Request, wiring: Wiring, directory: RunDirectory, recorder: Recorder, ending: Ending) -> Outcome:
     recorder.event("run_ended", reason=ending.reason, version=recorder.telemetry.version)
     recorder.close()
-    workers = 0 if request.job.run.workers == 0 else min(wiring.num_workers, request.job.env.n_blocks)
+    workers = 0 if request.job.run.workers == 0 else wiring.num_workers
     summary = summarise(wiring, recorder, ending, wall_s=recorder.elapsed_s(), num_workers=workers)
     directory.write_text("summary.json", msgspec.json.format(msgspec.json.encode(summary), indent=2).decode() + "\n")
     return Outcome(directory.path, summary, ending.error, _exit_code(ending))

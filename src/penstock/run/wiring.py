@@ -34,9 +34,7 @@ class Wiring:
 
     @property
     def num_workers(self) -> int:
-        """Sampler processes; the learner keeps a core to itself. It decides speed and nothing else."""
-        asked = self.job.run.workers
-        return max(1, num_cores() - 1) if asked is None else max(1, asked)
+        return samplers_of(self.job)
 
     @property
     def shape(self) -> SegmentShape:
@@ -120,6 +118,12 @@ class Wiring:
                 "model": self.custom_model is not None,
             },
         }
+
+
+def samplers_of(job: Job) -> int:
+    """How many samplers a job has; the learner keeps a core to itself. It decides speed and nothing else."""
+    asked = job.run.workers
+    return min(job.env.n_blocks, max(1, num_cores() - 1) if asked is None else max(1, asked))
 
 
 def num_cores() -> int:

@@ -49,7 +49,7 @@ def segment_layout(spec: EnvironmentSpec, shape: SegmentShape) -> Layout:
             Field("worker", (), "int64"),
             Field("observation", (steps + 1, lanes, *spec.observation.shape), spec.observation.dtype),
             Field("action", (steps, lanes, *spec.action.shape), spec.action.dtype),
-            Field("reward", (steps, lanes), "float32"),
+            Field("reward", (steps, lanes), "float64"),  # as the environment gave it: returns are sums of these
             Field("terminated", (steps, lanes), "bool"),
             Field("truncated", (steps, lanes), "bool"),
             Field("valid", (steps, lanes), "bool"),

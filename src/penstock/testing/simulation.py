@@ -194,6 +194,8 @@ class SimulatedWorld:
             environment_s=0.0,
             inference_s=0.0,
             idle_s=0.0,
+            elapsed_s=0.0,
+            cpu_s=None,
             chaos_events=0,
         )
 

@@ -54,7 +54,7 @@ class Up(Message, frozen=True, tag=True, array_like=True):
 
 
 class Done(Message, frozen=True, tag=True, array_like=True):
-    """A segment is complete in its slot. Seconds are this worker's, since its last Done."""
+    """A segment is complete in its slot. Seconds are this worker's, of all its blocks, since its last Done."""
 
     segment: int
     steps: int
@@ -63,6 +63,8 @@ class Done(Message, frozen=True, tag=True, array_like=True):
     environment_s: float
     inference_s: float
     idle_s: float
+    elapsed_s: float
+    cpu_s: float | None  # None: its environments compute in processes of their own
     chaos_events: int
 
 

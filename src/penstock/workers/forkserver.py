@@ -6,8 +6,9 @@ torch operation, no BLAS and no thread, so forking it is safe; it never runs a u
 Who ends when: the server holds the supervisor's socket; at its end of file, whatever the supervisor died of, it kills its
 children and ends. Each child has asked the kernel for SIGKILL on the server's death. Neither needs the GIL of a process in
 which an environment may be stuck. Each child leads a process group, which is killed with it: so end the programs that its
-environments have started. The server leads its own session, so that a terminal's Ctrl-C reaches the supervisor alone; where
-SIGTERM is sent to every process there is, server and workers leave it to the supervisor too.
+environments have started. Those that have left the group become children of the server, a subreaper, and are killed once no
+worker is left. The server leads its own session, so that a terminal's Ctrl-C reaches the supervisor alone; where SIGTERM is
+sent to every process there is, server and workers leave it to the supervisor too.
 
 This file imports no torch: the supervisor uses the first half, the server process the second.
 """
@@ -26,6 +27,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import cloudpickle
 import msgspec
@@ -89,11 +91,11 @@ class ForkServer:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         own_path = os.environ.get("PYTHONPATH")
-        code = f"from penstock.workers.forkserver import serve; serve({theirs.fileno()}, {own_path!r})"
+        code = f"from penstock.workers.forkserver import serve; serve({theirs.fileno()}, {own_path!r}, {os.getpid()})"
         environment = {**os.environ, **THREADS, **MALLOC, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self._socket = ours
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],  # -P: no file of the working directory can stand in for a library
             pass_fds=[theirs.fileno()],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -113,12 +115,17 @@ class ForkServer:
         arena.memory[: len(data)] = data
         self._num_launched += 1
         request = _encode(Launch(self._num_launched, title))
-        socket.send_fds(self._socket, [request], [arena.fd, *descriptors])
-        arena.close()
+        try:
+            socket.send_fds(self._socket, [request], [arena.fd, *descriptors])
+        except ConnectionError as error:
+            raise self._ended() from error
+        finally:
+            arena.close()
         return self._num_launched
 
     def kill(self, number: int) -> None:
-        self._socket.sendall(_encode(Kill(number)))
+        with suppress(ConnectionError):  # a server that is gone has taken its workers along
+            self._socket.sendall(_encode(Kill(number)))
 
     def receive(self) -> list[Preloaded | Launched | Exited]:
         """All replies that are there, without waiting."""
@@ -128,14 +135,19 @@ class ForkServer:
                 data = self._socket.recv(1 << 16, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return replies
+            except ConnectionError:
+                data = b""  # it died with requests of ours unread
             if not data:
-                raise RunFailed(
-                    f"the process that starts workers has ended (exit code {self._process.poll()}); see its message above"
-                )
+                raise self._ended()
             reply = _replies.decode(data)
             if isinstance(reply, Preloaded):
                 self.preloaded = reply
             replies.append(reply)
+
+    def _ended(self) -> RunFailed:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1)  # its socket closes a moment before it can be waited for
+        return RunFailed(f"the process that starts workers has ended (exit code {self._process.poll()}); see its message above")
 
     def close(self) -> None:
         """End the server and, with it, every worker that is left."""
@@ -162,11 +174,12 @@ class _Children:
         return next((pid for pid, other in self.by_pid.items() if other == number), None)
 
 
-def serve(fd: int, own_path: str | None) -> None:
+def serve(fd: int, own_path: str | None, supervisor_pid: int) -> None:
     """The server process: load, then fork on request, until the supervisor is gone.
 
     `own_path` is the person's PYTHONPATH: interpreters that environments start get that, not the one that was for us.
     """
+    _end_with(supervisor_pid)
     os.environ.pop("PYTHONPATH")
     if own_path is not None:
         os.environ["PYTHONPATH"] = own_path
@@ -180,13 +193,21 @@ def serve(fd: int, own_path: str | None) -> None:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
             supervisor.sendall(_encode(_preload()))
+            _prctl(PR_SET_PDEATHSIG, 0)  # from now on the socket says it, and there is time to end the children
+            _prctl(PR_SET_CHILD_SUBREAPER, 1)
             _serve_requests(supervisor, wakeup, children)
         except (EOFError, ConnectionError):
             pass  # the supervisor is gone, which is how a run ends
         finally:
-            for pid in children.by_pid:
-                _kill_group(pid)
+            _end_all(children)
     os._exit(0)
+
+
+def _end_with(supervisor_pid: int) -> None:
+    """While torch loads nobody looks at the socket: until then the kernel ends this process with the supervisor."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor_pid:
+        os._exit(71)
 
 
 def _preload() -> Preloaded:
@@ -240,10 +261,40 @@ def _reap(supervisor: socket.socket, children: _Children) -> None:
         dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if dead is None:
             return
+        if dead.si_pid not in children.by_pid:
+            os.waitpid(dead.si_pid, 0)  # a program that a worker had started, and that has outlived it
+            continue
         _kill_group(dead.si_pid)
         _, status = os.waitpid(dead.si_pid, 0)
         number = children.by_pid.pop(dead.si_pid)
+        if not children.by_pid:  # before that, who knows whose they are
+            _kill_adopted(children)
         supervisor.sendall(_encode(Exited(number, os.waitstatus_to_exitcode(status))))
+
+
+def _kill_adopted(children: _Children) -> None:
+    """Programs of dead workers that had left their worker's group: a subreaper inherits them, and theirs in turn."""
+    for pid in _children_of_mine() - children.by_pid.keys():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _children_of_mine() -> set[int]:
+    try:
+        return set(map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()))
+    except OSError:  # a kernel without that list: what has left its group is not found
+        return set()
+
+
+def _end_all(children: _Children) -> None:
+    """Every worker and all that they have started, level by level: what a killed one leaves behind becomes ours."""
+    for pid in children.by_pid:
+        _kill_group(pid)
+    children.by_pid.clear()
+    with suppress(ChildProcessError):  # when none is left
+        while True:
+            _kill_adopted(children)
+            os.waitpid(-1, 0)
 
 
 def _kill_group(pid: int) -> None:
@@ -263,13 +314,15 @@ def _become_worker(title: str, descriptors: list[int]) -> None:
         os.register_at_fork(after_in_child=_stop_as_usual)
         _die_with_parent(title)
         code = load_object("penstock.workers.process:run_worker")(descriptors)
-    except BaseException:  # nothing may escape into the server's own loop
-        import traceback
-
-        traceback.print_exc()
-    finally:
         sys.stdout.flush()
         sys.stderr.flush()
+    except BaseException:  # nothing may escape into the server's own loop, not even that nobody reads what is printed
+        import traceback
+
+        with suppress(Exception):
+            traceback.print_exc()
+            sys.stderr.flush()
+    finally:
         os._exit(code)
 
 
@@ -288,16 +341,19 @@ def _stop_as_usual() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 15, 36
+
+
+def _prctl(option: int, argument: object) -> None:
+    """Linux only; elsewhere the socket alone says when to end."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0)
 
 
 def _die_with_parent(title: str) -> None:
     """Ask the kernel for SIGKILL when the server dies; this works while an environment holds the GIL."""
-    if sys.platform != "linux":
-        return
     parent = os.getppid()
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    libc.prctl(PR_SET_NAME, title.encode()[:15], 0, 0, 0)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(PR_SET_NAME, title.encode()[:15])
     if parent == 1 or os.getppid() != parent:
         os._exit(71)  # the server died in between

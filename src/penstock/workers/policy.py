@@ -95,7 +95,10 @@ def demand_trust(run_dir: Path, named: str, trust: Trust) -> None:
         return
     module = named.rpartition(":")[0]
     if not any(module == trusted or module.startswith(f"{trusted}.") for trusted in trust):
-        raise Refused(f"{run_dir} wants to run code of the module '{module}' ({named}); if you trust it: --trust {module}")
+        raise Refused(
+            f"{run_dir} wants to run code of the module '{module}' ({named}); if you trust it: --trust {module}, "
+            f"or trust=[{module!r}] in Python"
+        )
 
 
 def _load_weights(actor: Any, stored: files.Checkpoint, path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pickle
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 import torch
 
+from penstock.envs.descriptors import allow_descriptors, descriptors_of
 from penstock.store.slots import Slots
 from penstock.transport.channel import ChannelClosed, LocalChannel, SocketChannel
 from penstock.weights.board import Board
@@ -58,6 +60,7 @@ def _learn(plan: LearnerPlan, arenas: list[int], channel: SocketChannel) -> None
 
 def _sample(plan: SamplerPlan, arenas: list[int], channel: SocketChannel) -> None:
     torch.set_num_threads(plan.compute.sampler_threads)
+    allow_descriptors(descriptors_of(plan.parallel, len(plan.blocks) * plan.environments.lanes_per_block))
     sampler = Sampler(plan, _slots(plan, arenas[0]), _board(plan, arenas[1]), channel)
     sampler.open()
     serve(sampler, channel)
@@ -97,11 +100,11 @@ class InlineSampler(Sampler):
         super().__init__(plan, slots, board, channel)
         self._inbox, self._threads = channel, plan.compute.sampler_threads
 
-    def take_turn(self) -> None:
-        """Obey what it was told since its last turn, then sample until a segment is complete."""
+    def take_turn(self, until: Callable[[], bool]) -> None:
+        """Obey what it was told since its last turn, then sample until a segment is complete, or until that is so."""
         self.obey(self._inbox.receive())
         torch.set_num_threads(self._threads)
-        work_inline(self)
+        work_inline(self, until)
 
 
 def open_inline_learner(plan: LearnerPlan, slots: Slots, channel: LocalChannel) -> InlineLearner:

@@ -21,6 +21,7 @@ from penstock.store.slots import Slots
 from penstock.transport.messages import Anything, Done, HandIn, LetGo, Start, Stop, Up, WriteOff
 from penstock.weights.board import Board, TornRead
 from penstock.workers.chaos import Delays, SlowBlock, SlowEnvironment
+from penstock.workers.hours import Hours
 from penstock.workers.plans import SamplerPlan
 from penstock.workers.sampling import BlockRun, Finished
 
@@ -60,7 +61,7 @@ class Sampler:
         self._runs: dict[int, BlockRun] = {}
         self._versions: dict[int, int] = {}  # the version that each running block acts with
         self._delays = Delays(plan.chaos.delay_ms)
-        self._last_done = time.perf_counter()
+        self._hours = Hours()
         self.stopped = False
 
     def open(self) -> None:
@@ -142,7 +143,7 @@ class Sampler:
 
     def _run_of(self, block: int, environment: BlockEnvironment) -> BlockRun:
         plan = self._plan
-        return BlockRun(block, environment, seed=plan.seed, drift=plan.drift, return_gamma=plan.return_gamma)
+        return BlockRun(block, environment, seed=plan.seed, drift=plan.drift, return_gamma=plan.return_gamma, hours=self._hours)
 
     def _abandon(self, run: BlockRun) -> bool:
         segment = run.number
@@ -167,10 +168,8 @@ class Sampler:
     def _report(self, finished: Finished) -> None:
         self._delays.maybe()
         del self._versions[finished.block]
-        now = time.perf_counter()
-        spent = finished.spent
-        idle_s = max(0.0, now - self._last_done - spent.environment_s - spent.inference_s)
-        self._last_done = now
+        spent = self._hours.account()
+        lanes_compute_elsewhere = self._plan.parallel == "processes"
         self._channel.send(
             Done(
                 segment=finished.segment,
@@ -179,7 +178,9 @@ class Sampler:
                 short=finished.short,
                 environment_s=spent.environment_s,
                 inference_s=spent.inference_s,
-                idle_s=idle_s,
+                idle_s=spent.idle_s,
+                elapsed_s=spent.elapsed_s,
+                cpu_s=None if lanes_compute_elsewhere else spent.cpu_s,
                 chaos_events=self._delays.take_events(),
             )
         )
@@ -221,10 +222,12 @@ def _step_until_listening(sampler: Sampler, run: BlockRun) -> None:
         pass
 
 
-def work_inline(sampler: Sampler) -> None:
-    """The same without a process: run what was started until a segment is complete."""
+def work_inline(sampler: Sampler, until: Callable[[], bool] = lambda: False) -> None:
+    """The same without a process: run what was started until a segment is complete, or until that is so."""
     while runs := sampler.ready_runs() or sampler.awaited_runs():
         for run in runs:
+            if until():
+                return
             if run.awaiting:
                 _wait_for(run)
             if sampler.advance(run):

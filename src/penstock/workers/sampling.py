@@ -10,7 +10,6 @@ This file knows nothing of versions or messages: it is handed an actor and a slo
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,14 +19,7 @@ from penstock.core.seeds import Purpose, stream
 from penstock.core.specs import Array
 from penstock.store.slots import Segment
 from penstock.workers.episodes import EpisodeTotals
-
-
-@dataclass
-class Spent:
-    """Where a block's time went."""
-
-    environment_s: float = 0.0
-    inference_s: float = 0.0
+from penstock.workers.hours import Hours
 
 
 @dataclass(frozen=True)
@@ -39,14 +31,20 @@ class Finished:
     steps: int
     rows: int
     short: bool
-    spent: Spent
 
 
 class BlockRun:
     """A block and the segment that it is running, if any."""
 
     def __init__(
-        self, block: int, environment: BlockEnvironment, *, seed: int, drift: bool, return_gamma: float | None
+        self,
+        block: int,
+        environment: BlockEnvironment,
+        *,
+        seed: int,
+        drift: bool,
+        return_gamma: float | None,
+        hours: Hours | None = None,
     ) -> None:
         self.block = block
         self.environment = environment
@@ -62,11 +60,11 @@ class BlockRun:
         self._step = 0  # together: the row that all lanes are at
         self._steps = np.zeros(self._lanes, np.int64)  # drift: the row that each lane is at
         self._in_flight = np.zeros(self._lanes, np.bool_)
-        self._spent = Spent()
-        self._stepping_since = 0.0  # environments of this block have been at work since then
+        self._hours = hours or Hours()
 
     def begin(self, number: int, segment: Segment, actor: Actor) -> None:
         """Start a segment: its numbers are drawn now, by (block, segment), so they belong to (lane, step)."""
+        self._hours.begin_segment()
         self.number, self._segment, self._actor = number, segment, actor
         self._length = segment.reward.shape[0]
         generator = stream(self._seed, Purpose.ACTION, self.block, number)
@@ -74,7 +72,7 @@ class BlockRun:
         segment.observation[0] = self.environment.observation
         segment.starts_with_reset[...] = self._ended
         segment.return_accumulator[...] = self._totals.discounted
-        self._step, self._cut, self._spent = 0, False, Spent()
+        self._step, self._cut = 0, False
         self._steps[:] = 0
         self._waiting = np.ones(self._lanes, np.bool_)  # drift: lanes to act for next
 
@@ -92,6 +90,7 @@ class BlockRun:
         self._totals.forget()
         self._ended = self.environment.terminated | self.environment.truncated
         self.number = None
+        self._hours.end_segment()
         return True
 
     def advance(self) -> Finished | None:
@@ -116,14 +115,14 @@ class BlockRun:
 
     def _act_together(self) -> None:
         step, segment = self._step, self._segment
-        start = time.perf_counter()
+        self._hours.begin_acting()
         acted = self._actor.act(segment.observation[step], self._noise[step])
         segment.action[step] = acted.action
         segment.log_prob[step] = acted.log_prob
         segment.value[step] = acted.value
         actions = self._actor.to_environment(acted.action)
         self._missing = self._lanes
-        self._send(ALL, actions, start)
+        self._send(ALL, actions)
 
     def _write_together(self, lanes: Lanes) -> None:
         environment, segment, step = self.environment, self._segment, self._step
@@ -136,7 +135,7 @@ class BlockRun:
         if self._missing == 0:
             self._step += 1
             self._steps[:] = self._step
-            self.awaiting = False
+            self._rest()
 
     # ---------------------------------------------------------------- drift
 
@@ -146,7 +145,7 @@ class BlockRun:
         lanes = np.flatnonzero(self._waiting & (self._steps < self._length))
         if not len(lanes):
             return
-        start = time.perf_counter()
+        self._hours.begin_acting()
         segment, rows = self._segment, self._steps[lanes]
         noise = self._noise[np.minimum(self._steps, self._length - 1), np.arange(self._lanes)]
         acted = self._actor.act(self.environment.observation, noise)
@@ -155,7 +154,7 @@ class BlockRun:
         segment.value[rows, lanes] = acted.value[lanes]
         actions = self._actor.to_environment(acted.action)
         self._waiting[lanes], self._in_flight[lanes] = False, True
-        self._send(lanes if len(lanes) < self._lanes else ALL, actions, start)
+        self._send(lanes if len(lanes) < self._lanes else ALL, actions)
 
     def _write_drifting(self, lanes: Lanes) -> None:
         environment, segment = self.environment, self._segment
@@ -168,16 +167,16 @@ class BlockRun:
         segment.valid[rows, arrived] = environment.valid[arrived]
         self._steps[arrived] += 1
         self._in_flight[arrived], self._waiting[arrived] = False, True
-        self.awaiting = bool(self._in_flight.any())
+        if not self._in_flight.any():
+            self._rest()
 
     # ---------------------------------------------------------------- both
 
-    def _send(self, lanes: Lanes, actions: Array, acting_since: float) -> None:
+    def _send(self, lanes: Lanes, actions: Array) -> None:
         """Start the lanes' steps; what steps when it is asked is collected at once."""
-        now = time.perf_counter()
-        self._spent.inference_s += now - acting_since
+        self._hours.end_acting()
         if not self.awaiting:
-            self._stepping_since = now
+            self._hours.begin_stepping()
         self.environment.send(lanes, actions)
         self.awaiting = True
         if self.environment.fileno() < 0:
@@ -189,15 +188,17 @@ class BlockRun:
             lanes = self.environment.receive(timeout_s)
             if not isinstance(lanes, slice) and not len(lanes):
                 return
-            now = time.perf_counter()
-            self._spent.environment_s += now - self._stepping_since
-            self._stepping_since = now
             if self._drift:
                 self._write_drifting(lanes)
             else:
                 self._write_together(lanes)
             if timeout_s is not None:
                 return
+
+    def _rest(self) -> None:
+        """All that was sent has come back."""
+        self.awaiting = False
+        self._hours.end_stepping()
 
     def _finish(self) -> Finished:
         """Bootstrap every lane at its last row, mask what a cut left open, close the books on episodes."""
@@ -213,8 +214,9 @@ class BlockRun:
         number = self.number
         assert number is not None
         self.number = None
+        self._hours.end_segment()
         rows = int(np.count_nonzero(segment.valid))
-        return Finished(number, self.block, int(steps.max()), rows, short, self._spent)
+        return Finished(number, self.block, int(steps.max()), rows, short)
 
     def _mask_open_rows(self) -> None:
         open_rows = np.arange(self._length)[:, None] >= self._steps[None, :]
