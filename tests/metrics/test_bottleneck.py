@@ -70,8 +70,9 @@ def test_slow_environments():
 
 
 def test_slow_environments_with_all_cores_in_use():
-    said = sentence(learner_busy=0.3, sampler_busy=(0.97,), environment_share=0.7, sampler_cpu=0.9, cores=2)
-    assert "all cores" in said
+    busy = {"sampler_busy": (0.97,), "environment_share": 0.7, "sampler_cpu": 0.9, "cores": 2}
+    assert "all cores" in sentence(learner_busy=0.7, **busy)
+    assert "--workers 2" in sentence(learner_busy=0.3, **busy), "the learner's core is idle most of the time"
 
 
 def test_slow_inference():

@@ -12,7 +12,6 @@ from penstock.core.errors import Refused
 from penstock.core.fit import check_fit
 from penstock.flow.opening import batch_segments, check_flow, guarantee
 from penstock.run.job import Job
-from penstock.run.wiring import samplers_of
 from penstock.workers.chaos import ChaosPlan
 
 
@@ -68,10 +67,10 @@ def _check_workers(job: Job) -> None:
 
 
 def _check_chaos(job: Job) -> None:
-    workers = samplers_of(job)
-    for worker in ChaosPlan.parse(job.run.chaos).slow:
-        if worker >= workers:
-            raise Refused(
-                f"--chaos slow:{worker}=... names a worker that is not there; workers count from 0 to {workers - 1}, "
-                f"and --workers says how many there are"
-            )
+    slow, workers = ChaosPlan.parse(job.run.chaos).slow, job.run.workers
+    if slow and workers is None:
+        raise Refused("--chaos slow:WORKER=FACTOR needs --workers, which says how many there are")
+    last = max(1, workers or 1) - 1
+    for worker in slow:
+        if worker > last:
+            raise Refused(f"--chaos slow:{worker}=... names a worker that is not there; workers count from 0 to {last}")

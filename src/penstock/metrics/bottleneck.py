@@ -14,6 +14,8 @@ SATURATED = 0.85
 """A part that is busy this share of the time leaves nothing to gain by feeding it better."""
 STANDING_OUT = 0.25
 """A wait of this share of the time for one block alone, or a lead of one worker over the others, is worth a name."""
+SPARE = 0.4
+"""Of a core: idle so much of the time, it could take another worker."""
 SLEEPING = 0.5
 """Samplers that compute for less than this share of their busy time wait for environments that sleep."""
 
@@ -122,7 +124,8 @@ def _samplers(shares: Shares) -> str | None:
             f"Environments that sleep are the bottleneck (samplers {busy}, computing {percent(shares.sampler_cpu)} of "
             f"it): try more envs.n_envs, envs.parallel=threads or --workers {2 * workers}."
         )
-    more = f"--workers {workers + 1}" if shares.cores > workers + 1 else ""
+    idle_cores = shares.cores - workers * shares.mean_sampler - shares.learner_busy
+    more = f"--workers {workers + 1}" if idle_cores >= SPARE else ""
     if shares.inference_share > shares.environment_share:
         advice = " or ".join(filter(None, ("larger blocks (more envs.n_envs)", more)))
         return f"Inference is the bottleneck (samplers {busy}, {percent(shares.inference_share)} in it): try {advice}."

@@ -22,7 +22,8 @@ class RunSettings:
     until_return: float | None = None
     """Stop when the mean of the last 100 training episodes reaches this."""
     workers: int | None = None
-    """Sampler processes; 0: everything in one process; None: one less than there are cores, at least one."""
+    """Sampler processes; 0: everything in one process; none: one less than there are cores, or as many as there are cores
+    where environments take longer than learning from them."""
     chaos: str | None = None
     """Trouble on request: delays[:ms],slow:WORKER=FACTOR."""
     digest: Literal["standard", "full"] = "standard"

@@ -34,7 +34,10 @@ class Wiring:
 
     @property
     def num_workers(self) -> int:
-        return samplers_of(self.job)
+        """How many samplers there are: as asked, at most one for each block. It decides speed and nothing else."""
+        asked = self.job.run.workers
+        chosen = suited_workers(self.job, self.probe.step_s, num_cores()) if asked is None else max(1, asked)
+        return min(self.job.env.n_blocks, chosen)
 
     @property
     def shape(self) -> SegmentShape:
@@ -120,10 +123,16 @@ class Wiring:
         }
 
 
-def samplers_of(job: Job) -> int:
-    """How many samplers a job has; the learner keeps a core to itself. It decides speed and nothing else."""
-    asked = job.run.workers
-    return min(job.env.n_blocks, max(1, num_cores() - 1) if asked is None else max(1, asked))
+UPDATE_S, UPDATE_ROW_S = 350e-6, 2.5e-6
+"""About what an optimiser step of a small network costs, and each of its rows: enough to tell who has more to do."""
+
+
+def suited_workers(job: Job, step_s: float, cores: int) -> int:
+    """One sampler less than there are cores, as the learner keeps one to itself; but where environments take longer than
+    learning from them does, it would leave that core idle, and there are as many samplers as cores."""
+    learner = job.learner
+    learning_s = learner.n_epochs * (UPDATE_ROW_S + UPDATE_S / learner.batch_size)
+    return cores if step_s > learning_s else max(1, cores - 1)
 
 
 def num_cores() -> int:
