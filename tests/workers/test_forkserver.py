@@ -63,6 +63,14 @@ def ended_within(pid: int, seconds: float) -> bool:
     return not runs(pid)
 
 
+def gone_within(pid: int, seconds: float) -> bool:
+    """Not even a zombie is left."""
+    until = time.monotonic() + seconds
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    return not Path(f"/proc/{pid}").exists()
+
+
 @pytest.fixture
 def own_server() -> Iterator[ForkServer]:
     """A server that a test may end."""
@@ -178,6 +186,7 @@ def test_what_has_left_its_workers_group_ends_with_the_last_worker(own_server, t
     number, _ = launch(own_server, Unpacked(start_a_program_that_leaves, str(where)))
     assert hear(own_server, Exited, number).code == 0
     assert ended_within(int(where.read_text()), 2.0)
+    assert gone_within(int(where.read_text()), 2.0), "it was killed, and nobody took note"
 
 
 def sleep_after_starting_one(where: str) -> None:

@@ -257,8 +257,11 @@ def _serve_one(supervisor: socket.socket, children: _Children) -> None:
 
 def _reap(supervisor: socket.socket, children: _Children) -> None:
     """What a dead worker leaves of its group goes first: until it is reaped, its number cannot be another group's."""
-    while children.by_pid:
-        dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    while True:
+        try:
+            dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return  # neither a worker nor what one left behind
         if dead is None:
             return
         if dead.si_pid not in children.by_pid:
