@@ -14,7 +14,7 @@ $(VENV)/.core: pyproject.toml constraints.txt
 
 # The core, the environments and tools that tests use.
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) -e '.[mujoco,box2d,dev]'
+	$(PIP) -e '.[atari,mujoco,box2d,minigrid,dev]'
 	touch $@
 
 # Every extra but envpool (large).

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from penstock.algorithms.adam import Adam, clip_norm
 from penstock.algorithms.batch import Batch
+from penstock.algorithms.optimizers import Adam, clip_norm
 from penstock.algorithms.ppo import PPO, annealed
 from penstock.algorithms.rows import valid_rows
 from penstock.algorithms.settings import CATALOGUE, PPOSettings, find_algorithm

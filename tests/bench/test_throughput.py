@@ -70,9 +70,10 @@ def test_both_sides_get_the_same_job(job):
     arguments = penstock_arguments(job, schedule="async", steps=10, seed=3, sets=["learner.gamma=0.5"], workers=2)
     sets = dict(text.split("=") for flag, text in pairwise(arguments) if flag == "--set")
     peer = peer_settings(job, steps=10, seed=3, threads=1)
-    assert int(sets["envs.n_envs"]) * int(sets["learner.n_steps"]) == 2048 == peer["n_envs"] * peer["learner"]["n_steps"]
-    assert (int(sets["learner.batch_size"]), int(sets["learner.n_epochs"])) == (512, 4)
-    assert (peer["learner"]["batch_size"], peer["learner"]["n_epochs"]) == (512, 4)
+    rows = 1024 if job.network == "nature" else 2048
+    assert int(sets["envs.n_envs"]) * int(sets["learner.n_steps"]) == rows == peer["n_envs"] * peer["learner"]["n_steps"]
+    assert (int(sets["learner.batch_size"]), int(sets["learner.n_epochs"])) == (job.batch_size, 4)
+    assert (peer["learner"]["batch_size"], peer["learner"]["n_epochs"]) == (job.batch_size, 4)
     assert sets["learner.gamma"] == "0.5"  # a person's own comes last
 
 

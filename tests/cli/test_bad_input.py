@@ -38,7 +38,7 @@ def _nothing_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("train CartPole-v1 --steps many", "run.steps='many': expected a whole number"),
         ("train CartPole-v1 --algo pppo", "unknown algorithm 'pppo'; did you mean ppo?"),
         ("train CartPole-v1 --preset cartpol", "unknown preset 'cartpol'; did you mean cartpole-ppo"),
-        ("train CartPole-v1 --set lerning_rate=1", "unknown setting 'lerning_rate'; did you mean learning_rate"),
+        ("train CartPole-v1 --set lerning_rate=1", "unknown setting of ppo 'lerning_rate'; did you mean learning_rate"),
         ("train CartPole-v1 --set learner.gamma", "--set learner.gamma is not of the form room.key=value"),
         ("train CartPole-v1 --set gamma=x", "learner.gamma='x': expected a number"),
         ("train CartPole-v1 --set batch_size=300", "nearest legal: 256 or 512"),

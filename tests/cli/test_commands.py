@@ -173,11 +173,14 @@ def test_quiet(run: Recorder, capsys: pytest.CaptureFixture[str], flags: list[st
 def test_presets_lists_and_prints(capsys: pytest.CaptureFixture[str]):
     assert main(["presets"]) == 0
     assert "halfcheetah-ppo" in capsys.readouterr().out
-    for name in ("cartpole-ppo", "CartPole-v1"):
-        assert main(["presets", name]) == 0
-        printed = capsys.readouterr().out
-        assert "490.0 ± 6.1" in printed
-        assert tomllib.loads(printed)["learner"]["n_epochs"] >= 1
+    assert main(["presets", "cartpole-ppo"]) == 0
+    printed = capsys.readouterr().out
+    assert "490.0 ± 6.1" in printed
+    assert tomllib.loads(printed)["learner"]["n_epochs"] >= 1
+    assert main(["presets", "CartPole-v1"]) == 0
+    every = capsys.readouterr().out
+    assert printed.strip() in every
+    assert all(f"--preset cartpole-{algo}" in every for algo in ("a2c", "impala", "ppo"))
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]):

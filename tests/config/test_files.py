@@ -27,7 +27,7 @@ def job(**settings_given: Any) -> Job:
 def test_holds_every_setting():
     document = tomllib.loads(to_toml(job()))
     assert {f"{section}.{key}" for section, table in document.items() if isinstance(table, dict) for key in table} == set(
-        all_names()
+        all_names("ppo")
     )
     assert document["learner"]["target_kl"] == "none"
 

@@ -27,7 +27,7 @@ def test_what_fits_is_let_through(correction, guarantee):
     [
         ("vtrace", Guarantee("sync", 0, pinned=True), "no correction 'vtrace'; it offers: clip, delayed, none"),
         ("clip", Guarantee("async", 3, pinned=False), "sound up to staleness 2, but schedule 'async' allows 3"),
-        ("none", Guarantee("overlap", 1, pinned=True), "use --staleness 0"),
+        ("none", Guarantee("overlap", 1, pinned=True), "use --schedule sync"),
         ("delayed", Guarantee("async", 1, pinned=False), "needs a pinned schedule"),
     ],
 )

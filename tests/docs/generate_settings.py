@@ -12,16 +12,18 @@ import inspect
 import json
 import textwrap
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from penstock.algorithms.settings import CATALOGUE
 from penstock.cli.commands import Train
 from penstock.cli.parser import flag
+from penstock.config.building import DEFAULT_ALGORITHM
 from penstock.config.files import _ONLY_SPEED
 from penstock.config.naming import CLIP_VALUE_LOSS, DIALECT, NUM_MINIBATCHES
-from penstock.config.sections import field_types, sections
+from penstock.config.sections import LEARNER, SECTIONS, field_types, sections
 from penstock.config.values import NONE, described
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
@@ -61,13 +63,14 @@ what they are called here.
 
 
 def meanings(settings: type[Any]) -> Mapping[str, str]:
-    """The text that stands under each field in the source."""
-    definition = ast.parse(textwrap.dedent(inspect.getsource(settings))).body[0]
-    assert isinstance(definition, ast.ClassDef)
+    """The text that stands under each field in the source, where the class has it or inherits it from."""
     found = {}
-    for entry, below in pairwise(definition.body):
-        if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name) and isinstance(below, ast.Expr):
-            found[entry.target.id] = " ".join(ast.literal_eval(below.value).split())
+    for origin in reversed([each for each in settings.__mro__ if is_dataclass(each)]):
+        definition = ast.parse(textwrap.dedent(inspect.getsource(origin))).body[0]
+        assert isinstance(definition, ast.ClassDef)
+        for entry, below in pairwise(definition.body):
+            if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name) and isinstance(below, ast.Expr):
+                found[entry.target.id] = " ".join(ast.literal_eval(below.value).split())
     return found
 
 
@@ -92,11 +95,13 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def section_lines(section: str, settings: type[Any]) -> list[str]:
-    """One section as a heading, its class's first line and a table."""
-    about, types = meanings(settings), field_types(section)
+def section_lines(section: str, algo: str) -> list[str]:
+    """One section, under one algorithm, as a heading, its class's first line and a table."""
+    settings = sections(algo)[section]
+    about, types = meanings(settings), field_types(algo, section)
     owner = settings.__module__.replace("penstock.", "").replace(".", "/") + ".py"
-    lines = [f"## {section}", "", f"{inspect.getdoc(settings)} In `{owner}`.", ""]
+    heading = section if algo == DEFAULT_ALGORITHM else f"{section} of {algo}"
+    lines = [f"## {heading}", "", f"{inspect.getdoc(settings)} In `{owner}`.", ""]
     lines += ["| setting | default | takes | meaning |", "|---|---|---|---|"]
     for entry in fields(settings):
         name = f"{section}.{entry.name}"
@@ -117,7 +122,10 @@ def dialect_lines() -> list[str]:
 
 def page() -> str:
     """All of docs/settings.md."""
-    parts = [line for section, settings in sections().items() for line in section_lines(section, settings)]
+    parts = []
+    for section in SECTIONS:
+        algorithms = CATALOGUE if section == LEARNER else (DEFAULT_ALGORITHM,)
+        parts += [line for algo in algorithms for line in section_lines(section, algo)]
     return "\n".join([OPENING, *parts, *dialect_lines()]) + "\n"
 
 

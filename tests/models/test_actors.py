@@ -114,7 +114,7 @@ def test_weights_are_copied() -> None:
 
 
 def test_categorical_draws_by_the_inverse_of_the_sum() -> None:
-    sampler = CategoricalSampler(CHOICES.action)  # type: ignore[arg-type]  # a DiscreteSpec
+    sampler = CategoricalSampler(CHOICES.action.start)  # type: ignore[union-attr]  # a DiscreteSpec
     logits = np.log(np.array([[0.2], [0.5], [0.3]], np.float32)).repeat(6, 1)
     uniform = np.array([0.0, 0.19, 0.21, 0.69, 0.71, 1 - 2**-24], np.float32)
     action, log_prob = sampler.draw(logits, uniform)
@@ -134,7 +134,7 @@ def test_draws_follow_the_distribution() -> None:
 
 
 def test_extreme_logits_stay_finite() -> None:
-    sampler = CategoricalSampler(CHOICES.action)  # type: ignore[arg-type]  # a DiscreteSpec
+    sampler = CategoricalSampler(CHOICES.action.start)  # type: ignore[union-attr]  # a DiscreteSpec
     action, log_prob = sampler.draw(np.array([[1e4], [-1e4], [0.0]], np.float32), np.array([0.999], np.float32))
     assert action.tolist() == [0]
     assert log_prob.tolist() == [0.0]

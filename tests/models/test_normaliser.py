@@ -49,7 +49,7 @@ def test_normalising_gives_mean_0_and_deviation_1() -> None:
     returns = rng.normal(0, 50, (400, 4))
     normaliser.load(normaliser.merged(normaliser.initial(), [(raw, returns, np.ones((400, 4), bool))]))
     out = np.empty_like(raw)
-    normaliser.normalise_observations(raw, out)
+    normaliser.scale("", raw, out)
     np.testing.assert_allclose(out.reshape(-1, 5).mean(0), 0, atol=2e-3)
     np.testing.assert_allclose(out.reshape(-1, 5).std(0), 1, atol=5e-3)
     reward = np.array([[10.0, -10.0, 1e6]], np.float32)
@@ -57,7 +57,7 @@ def test_normalising_gives_mean_0_and_deviation_1() -> None:
     normaliser.normalise_rewards(reward, scaled)
     np.testing.assert_allclose(scaled, [[10 / returns.std(), -10 / returns.std(), 10.0]], rtol=1e-4)
     raw[:] = 1e9
-    normaliser.normalise_observations(raw, out)
+    normaliser.scale("", raw, out)
     assert (out == 10.0).all()
 
 
@@ -68,7 +68,7 @@ def test_off_means_identity_and_an_empty_vector() -> None:
     raw = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
     out = np.empty_like(raw)
     normaliser.load(normaliser.merged(normaliser.initial(), [segment(0)]))
-    normaliser.normalise_observations(raw, out)
+    normaliser.scale("", raw, out)
     np.testing.assert_array_equal(out, raw)
     normaliser.normalise_rewards(raw, out)
     np.testing.assert_array_equal(out, raw)

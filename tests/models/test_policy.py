@@ -107,7 +107,6 @@ def test_categorical_is_torchs() -> None:
     theirs, ours = torch.distributions.Categorical(logits=logits), Categorical(logits)
     torch.testing.assert_close(ours.log_prob(action), theirs.log_prob(action))
     torch.testing.assert_close(ours.entropy(), theirs.entropy())
-    assert torch.equal(ours.mode(), logits.argmax(1))
     torch.autograd.gradcheck(lambda x: Categorical(x).log_prob(action) + Categorical(x).entropy(), (logits,))
 
 
@@ -118,7 +117,6 @@ def test_gaussian_is_torchs(rows: int | None) -> None:
     theirs, ours = torch.distributions.Normal(mean, log_std.exp()), DiagonalGaussian(mean, log_std)
     torch.testing.assert_close(ours.log_prob(action), theirs.log_prob(action).sum(1))
     torch.testing.assert_close(ours.entropy(), theirs.entropy().sum(1))
-    assert torch.equal(ours.mode(), mean)
 
 
 def test_torch_free_parts_import_no_torch() -> None:

@@ -230,6 +230,44 @@ def test_nor_what_environments_have_started(tmp_path, parallel):
     assert psutil.wait_procs(family, timeout=2)[1] == []
 
 
+UNFIT = """
+import gymnasium
+from gymnasium import spaces
+
+class Env(gymnasium.Env):
+    observation_space = spaces.{observation}
+    action_space = spaces.{action}
+    def reset(self, seed=None, options=None):
+        return self.observation_space.sample(), {info}
+    def step(self, action):
+        return self.observation_space.sample(), 0.0, False, False, {info}
+"""
+BOX = "Box(-1, 1, (2,))"
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"observation": "Text(9)", "action": "Discrete(2)"}, ["observation space Text", "supported:"]),
+        (
+            {"observation": "Dict(a=spaces.Discrete(2), b=spaces.Text(9))", "action": "Discrete(2)"},
+            ["observation space Dict", "without_text"],
+        ),
+        ({"observation": BOX, "action": "Box(-float('inf'), 1, (2,))"}, ["unbounded action space"]),
+        ({"observation": BOX, "action": "Discrete(2)", "info": "{'action_mask': [0, 0]}"}, ["allows no action"]),
+        ({"observation": BOX, "action": "Discrete(2)", "info": "{'action_mask': [1, 1, 1]}"}, ["mask of 3 flags, expected 2"]),
+        ({"observation": BOX, "action": BOX, "info": "{'action_mask': [1, 1]}"}, ["masks actions that are not Discrete"]),
+    ],
+)
+def test_what_cannot_be_trained_on_is_one_line_and_exit_code_2(tmp_path, parts, words):
+    (tmp_path / "unfit.py").write_text(UNFIT.format(**{"info": "{}", **parts}))
+    process = start("unfit:Env", "--quiet", cwd=tmp_path)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output, len(errors.splitlines())) == (2, "", 1), errors
+    assert all(word in errors for word in words), errors
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -241,7 +279,6 @@ def test_nor_what_environments_have_started(tmp_path, parallel):
         (["CartPole-v1", "--set", "batch_size=1000"], ["1000", "nearest legal"]),
         (["CartPole-v1", "--out", "full"], ["full", "not empty"]),
         (["CartPole-v1", "--out", "/proc/nowhere"], ["/proc/nowhere"]),
-        (["Blackjack-v1"], ["Tuple"]),
         (["nowhere.to.be.found:Env"], ["nowhere"]),
         (["CartPole-v1", "--resume", "full"], ["CartPole-v1"]),
         (["--resume", "full"], ["full"]),

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.config.building import assignments_of, build
+from penstock.core.specs import BoxSpec, DiscreteSpec, EnvironmentSpec
 from penstock.run.wiring import suited_workers
+
+MOTORS = EnvironmentSpec(
+    "motors", BoxSpec((17,), "float32", (-1.0,) * 17, (1.0,) * 17), BoxSpec((2,), "float32", (-1.0,) * 2, (1.0,) * 2)
+)
+SCREEN = EnvironmentSpec("screen", BoxSpec((4, 84, 84), "uint8", (), ()), DiscreteSpec(6))
 
 
 @pytest.mark.parametrize(
@@ -22,4 +28,5 @@ def test_a_core_is_left_to_the_learner_unless_environments_have_more_to_do(n_epo
     job = build("HalfCheetah-v5", preset="none", assignments=assignments_of(settings)).job
     for cores in (1, 2, 8):
         expected = cores if more else max(1, cores - 1)
-        assert suited_workers(job, step_us * 1e-6, cores) == expected
+        assert suited_workers(job, MOTORS, step_us * 1e-6, cores) == expected
+        assert suited_workers(job, SCREEN, step_us * 1e-6, cores) == max(1, cores - 1)  # convolutions learn slowly

@@ -26,6 +26,7 @@ EXPECTED = {
     "reward": ((4, 3), "float64"),
     "terminated": ((4, 3), "bool"),
     "truncated": ((4, 3), "bool"),
+    "ended": ((4, 3), "bool"),
     "valid": ((4, 3), "bool"),
     "log_prob": ((4, 3), "float32"),
     "value": ((5, 3), "float32"),

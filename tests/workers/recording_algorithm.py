@@ -16,5 +16,8 @@ class Recording(PPO):
     directory = ""
 
     def update(self, batch: Batch, progress: float) -> dict[str, float]:
-        np.savez(Path(self.directory) / f"batch{batch.version:05}.npz", **vars(batch))
+        np.savez(
+            Path(self.directory) / f"batch{batch.version:05}.npz",
+            **{name: part for name, part in vars(batch).items() if part is not None},
+        )
         return super().update(batch, progress)

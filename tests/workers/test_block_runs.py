@@ -37,7 +37,7 @@ class Latent:
         self._inner.reset()
         self.spec, self.num_lanes = self._inner.spec, lanes
         self.observation, self.reward, self.valid = self._inner.observation, self._inner.reward, self._inner.valid
-        self.terminated, self.truncated = self._inner.terminated, self._inner.truncated
+        self.terminated, self.truncated, self.ended = self._inner.terminated, self._inner.truncated, self._inner.ended
         self._random = None if seed is None else np.random.default_rng(seed)
         self._left = np.zeros(lanes, int)  # looks until ready; 0: not sent
         self._actions: Array = np.zeros(lanes, int)

@@ -34,7 +34,7 @@ def fill(segment: Segment, seed: int) -> None:
     for t in range(1, STEPS):
         segment.valid[t] = ~done[t - 1]
         done[t] &= segment.valid[t]
-    segment.terminated[...] = done
+    segment.terminated[...] = segment.ended[...] = done
     segment.reward[~segment.valid] = 0
     segment.episode_length[...] = random.integers(1, 99, (STEPS, LANES))
 
@@ -151,7 +151,7 @@ def test_a_batch_is_scaled_by_the_statistics_of_its_version_and_merged_after(tmp
         raw = [bench.slots[place] for place in places]
         observation, reward = (np.stack([getattr(segment, name) for segment in raw]) for name in ("observation", "reward"))
         scaled = np.empty(observation.shape, np.float32), np.empty(reward.shape, np.float32)
-        normaliser.normalise_observations(observation, scaled[0])
+        normaliser.scale("", observation, scaled[0])
         normaliser.normalise_rewards(reward, scaled[1])
         assert np.array_equal(batch.observation, scaled[0])
         assert np.array_equal(batch.reward, scaled[1])
@@ -188,7 +188,10 @@ def test_episodes_come_in_block_step_lane_order_and_broken_ones_are_left_out(tmp
     bench.slots[0].terminated[5, 0] = bench.slots[0].truncated[3, 2] = True
     bench.slots[0].terminated[4, 1] = True
     bench.slots[0].episode_return[4, 1] = np.nan  # it lost rows
-    bench.slots[0].terminated[6, 1], bench.slots[0].valid[6, 1] = True, False  # not data
+    for slot in bench.slots[0], bench.slots[1]:
+        slot.ended[...] = slot.terminated | slot.truncated
+    bench.slots[0].terminated[2, 0] = True  # a life lost in a game that goes on
+    bench.slots[0].ended[6, 1], bench.slots[0].valid[6, 1] = True, False  # not data
     trained = bench.train(0, (0, 1))
     assert trained.episode_returns == (32, 50, 1001, 1002)
     assert trained.episode_lengths == (3, 1, 2, 3)
@@ -197,7 +200,7 @@ def test_episodes_come_in_block_step_lane_order_and_broken_ones_are_left_out(tmp
 def test_more_episodes_than_fit_a_message_travel_before_it(tmp_path, monkeypatch):
     monkeypatch.setattr(learner_module, "MAX_EPISODES", 5)
     bench = Bench(tmp_path)
-    bench.slots[0].terminated[...], bench.slots[0].valid[...] = True, True
+    bench.slots[0].terminated[...] = bench.slots[0].ended[...] = bench.slots[0].valid[...] = True
     bench.slots[0].episode_return[...] = np.arange(STEPS * LANES).reshape(STEPS, LANES)
     bench.learner.handle(Train(0, (Slot(0, 10, 0),), 0.0))
     *pieces, trained = bench.ours.receive()

@@ -73,7 +73,7 @@ def test_box_actions_are_inside_their_bounds(continuous):
 
 @pytest.mark.parametrize("shape", [(), (3,), (5,), (2, 3), (2, 2, 4), (4, 2)])
 def test_any_other_shape_is_refused_with_both(trained, shape):
-    with pytest.raises(Refused, match=r"an observation has shape \(4,\), a batch one axis more; got"):
+    with pytest.raises(Refused, match=r"an observation has shape \(4,\), a batch one axis more"):
         load_policy(trained)(np.zeros(shape))
 
 

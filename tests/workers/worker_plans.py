@@ -72,6 +72,7 @@ def learner_plan(run_dir: Path, **changes: Any) -> LearnerPlan:
         staleness=1,
         pinned=True,
         full_digest=False,
+        experiment=False,
         settings_digest="of the settings",
         seed=SEED,
         compute=ComputeSettings(),

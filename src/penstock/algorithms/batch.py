@@ -29,3 +29,5 @@ class Batch:
     """[M, T, B]."""
     valid: Array
     """[M, T, B]; false on reset rows and on rows after a cut."""
+    behaviour: Array | None = None
+    """The flat weights of the version that acted, where an algorithm's correction needs them and it is another than this."""

@@ -1,6 +1,7 @@
 """Proximal policy optimization (Schulman et al. 2017, arXiv:1707.06347), algorithm 1's inner loop.
 
-Data of older policies is corrected by the clipped ratio against the log-probability recorded when it was collected.
+Data of older policies is corrected as `PPOSettings.correction` says: by default by the clipped ratio against the
+log-probability recorded when it was collected.
 Knows no environment, no schedule of rollouts, and not where its batches come from or where its weights go.
 """
 
@@ -13,17 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from penstock.algorithms.adam import Adam, clip_norm
 from penstock.algorithms.batch import Batch
-from penstock.algorithms.rows import Rows, valid_rows
-from penstock.algorithms.settings import PPOSettings, Schedule
-from penstock.core.errors import NonFinite
+from penstock.algorithms.descent import Descent, annealed
+from penstock.algorithms.rows import Rows, generalized_estimate, read_again, select_valid, valid_rows, vtrace_estimate
+from penstock.algorithms.settings import PPOSettings
 from penstock.core.seeds import Purpose, stream
 from penstock.losses.entropy import entropy_loss
-from penstock.losses.policy import approx_kl, clip_fraction, clipped_surrogate, normalized
-from penstock.losses.value import clipped_squared_error, squared_error
+from penstock.losses.policy import approx_kl, clip_fraction, clipped_surrogate, decoupled_surrogate, normalized
+from penstock.losses.value import clipped_squared_error, explained_variance, squared_error
 from penstock.models.distributions import Distribution
-from penstock.models.flat import FlatParameters
 from penstock.models.policy import Policy
 
 STOPS_AT = 1.5
@@ -48,27 +47,53 @@ class PPO:
         self.policy = policy
         self.settings = settings
         self.seed = seed
-        self.flat = FlatParameters(policy)
-        self.optimizer = Adam(self.flat.values, settings.adam_eps)
+        self.descent = Descent(policy, settings)
+        self.flat = self.descent.flat
 
     def update(self, batch: Batch, progress: float) -> dict[str, float]:
         """Train on the batch's valid rows; `progress` is the share of the run's steps already trained, 0 to 1."""
         settings = self.settings
-        rows = valid_rows(batch, settings.gamma, settings.gae_lambda).to(self.flat.values.device)
-        count = max(1, min(round(batch.valid.size / settings.batch_size), len(rows)))
+        rows = self.rows(batch).to(self.flat.values.device)
         learning_rate = annealed(settings.learning_rate, settings.learning_rate_schedule, progress)
         clip_range = annealed(settings.clip_range, settings.clip_range_schedule, progress)
         tally = Tally()
+        with self.descent.delayed(batch.behaviour):
+            self._pass_over(batch, rows, learning_rate, clip_range, tally)
+        return self._report(tally, rows, learning_rate, clip_range)
+
+    def _pass_over(self, batch: Batch, rows: Rows, learning_rate: float, clip_range: float, tally: Tally) -> None:
+        settings = self.settings
+        count = max(1, min(round(batch.valid.size / settings.batch_size), len(rows)))
         for epoch in range(settings.n_epochs if len(rows) else 0):
             permutation = stream(self.seed, Purpose.MINIBATCH, batch.version, epoch).permutation(len(rows))
             watched = settings.target_kl is not None or epoch == settings.n_epochs - 1
             for minibatch in rows.minibatches(permutation, count):
                 terms = self.terms(minibatch, clip_range)
                 if watched and self._moved_too_far(terms, clip_range, tally):
-                    return self._report(tally, rows, learning_rate, clip_range)
-                self._step(terms, learning_rate, tally)
+                    return
+                tally.add(terms, self.descent.step(terms.loss, learning_rate))
                 tally.samples += len(minibatch)
-        return self._report(tally, rows, learning_rate, clip_range)
+
+    def rows(self, batch: Batch) -> Rows:
+        """The batch's data with advantages, as the correction has it: pi is the policy now, mu the one that acted.
+
+        clip        ratios against mu
+        delayed     the same, and the gradient is taken where mu stood (`Descent.delayed`)
+        decoupled   ratios against pi at the batch's start, each row weighted by pi / mu
+        vtrace      ratios against pi at the batch's start, V-trace advantages and targets
+        none        ratios against pi at the batch's start, as if that had acted
+        """
+        settings = self.settings
+        if settings.correction in ("clip", "delayed"):
+            return valid_rows(batch, settings.gamma, settings.gae_lambda)
+        now = read_again(self.policy, batch)
+        if settings.correction == "vtrace":
+            bars = {"rho_bar": settings.rho_bar, "c_bar": settings.c_bar}
+            traced = vtrace_estimate(batch, now, settings.gamma, settings.gae_lambda, **bars)
+            return select_valid(batch, traced, log_prob=now.log_prob, value=now.value[:, :-1])
+        weight = np.exp(now.log_prob - batch.log_prob) if settings.correction == "decoupled" else None
+        estimate = generalized_estimate(batch, settings.gamma, settings.gae_lambda)
+        return select_valid(batch, estimate, log_prob=now.log_prob, weight=weight)
 
     def terms(self, rows: Rows, clip_range: float) -> Terms:
         """Equation 9: L = L^CLIP + c1 L^VF - c2 S, to be minimised."""
@@ -77,7 +102,10 @@ class PPO:
         distribution = self.policy.distribution(parameters)
         log_ratio = distribution.log_prob(rows.action) - rows.log_prob
         advantage = normalized(rows.advantage) if settings.normalize_advantage else rows.advantage
-        policy_loss = clipped_surrogate(log_ratio.exp(), advantage, clip_range)
+        if rows.weight is None:
+            policy_loss = clipped_surrogate(log_ratio.exp(), advantage, clip_range)
+        else:
+            policy_loss = decoupled_surrogate(log_ratio.exp(), advantage, clip_range, rows.weight)
         if settings.clip_range_vf is None:
             value_loss = squared_error(value, rows.target)
         else:
@@ -86,19 +114,6 @@ class PPO:
         if settings.ent_coef > 0:
             loss = torch.add(loss, entropy_loss(distribution.entropy()), alpha=settings.ent_coef)
         return Terms(loss, policy_loss, value_loss, log_ratio, distribution)
-
-    def _step(self, terms: Terms, learning_rate: float, tally: Tally) -> None:
-        gradient = self.flat.gradient.zero_()
-        terms.loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        loss, norm = terms.loss.item(), torch.linalg.vector_norm(gradient).item()
-        if not (math.isfinite(loss) and math.isfinite(norm)):
-            raise NonFinite(
-                f"PPO's loss is {loss} and its gradient's norm {norm} at optimiser step {tally.updates + 1} of this batch; "
-                "look for unbounded rewards or observations, or lower learner.learning_rate"
-            )
-        clip_norm(gradient, norm, self.settings.max_grad_norm)
-        self.optimizer.step(gradient, learning_rate)
-        tally.add(terms, norm)
 
     @torch.no_grad()
     def _moved_too_far(self, terms: Terms, clip_range: float, tally: Tally) -> bool:
@@ -115,7 +130,7 @@ class PPO:
             "entropy": mean(tally.entropies),
             "approx_kl": mean(tally.distances),
             "clip_fraction": mean(tally.clipped),
-            "explained_variance": explained_variance(rows),
+            "explained_variance": explained_variance(rows.value, rows.target),
             "grad_norm": mean(tally.norms),
             "learning_rate": learning_rate,
             "clip_range": clip_range,
@@ -125,12 +140,11 @@ class PPO:
 
     def state(self) -> dict[str, Tensor]:
         """What the next update depends on besides weights, settings and seed: the optimiser's tensors by name."""
-        return self.optimizer.state()
+        return self.descent.state()
 
     def restore(self, weights: Tensor, state: dict[str, Tensor]) -> None:
         """Go on from these flat weights and this `state()`."""
-        self.flat.published.copy_(weights)
-        self.optimizer.restore(state)
+        self.descent.restore(weights, state)
 
 
 class Tally:
@@ -155,16 +169,5 @@ class Tally:
         self.norms.append(norm)
 
 
-def annealed(start: float, schedule: Schedule, progress: float) -> float:
-    """A setting at this share of the run."""
-    return start if schedule == "constant" else start * max(0.0, 1.0 - progress)
-
-
 def mean(numbers: list[float]) -> float:
     return float(np.mean(numbers)) if numbers else math.nan
-
-
-def explained_variance(rows: Rows) -> float:
-    """1 - Var(G - V) / Var(G): 1 is perfect, 0 no better than a constant; NaN where the returns do not vary."""
-    variance = rows.target.cpu().numpy().var() if len(rows) else 0.0
-    return float(1.0 - rows.advantage.cpu().numpy().var() / variance) if variance > 0 else math.nan

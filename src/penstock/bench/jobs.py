@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from penstock.core.errors import MissingExtra, UnknownName
+
+Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +37,10 @@ class Job:
     ent_coef: float = 0.0
     vf_coef: float = 0.5
     max_grad_norm: float = 0.5
+    network: Literal["towers", "nature"] = "towers"
+    precision: Precision = "float32"
+    learner_threads: int = 1
+    reward_sign: bool = False
     extra: str | None = None
     module: str | None = None
     """What the extra brings, by which its presence is told."""
@@ -58,6 +64,7 @@ class Job:
         return {name: getattr(self, name) for name in (*names, "ent_coef", "vf_coef", "max_grad_norm")}
 
 
+PONG: tuple[tuple[str, Precision], ...] = (("pong", "float32"), ("pong-bfloat16", "bfloat16"))
 JOBS: dict[str, Job] = {
     job.name: job
     for job in (
@@ -85,6 +92,31 @@ JOBS: dict[str, Job] = {
             extra="mujoco",
             module="mujoco",
         ),
+        *(
+            Job(
+                name=name,
+                env_id="ALE/Pong-v5",
+                observation_size=4 * 84 * 84,
+                action_size=6,
+                discrete=True,
+                n_envs=8,
+                n_blocks=2,
+                n_steps=128,
+                steps=20_480,
+                peer_envs=8,
+                peer_steps=128,
+                batch_size=256,
+                learning_rate=2.5e-4,
+                clip_range=0.1,
+                ent_coef=0.01,
+                network="nature",
+                precision=precision,
+                reward_sign=True,
+                extra="atari",
+                module="ale_py",
+            )
+            for name, precision in PONG
+        ),
     )
 }
 
@@ -100,8 +132,11 @@ def find_job(name: str) -> Job:
 def penstock_settings(job: Job) -> dict[str, Any]:
     """What `penstock train` is told with --set; an explicit --set of a person's own comes after and wins."""
     own = {"envs.n_envs": job.n_envs, "envs.n_blocks": job.n_blocks, "learner.n_steps": job.n_steps}
-    network = {"model.hidden_sizes": "64,64", "model.activation": "tanh"}
-    return {**own, **network, **{f"learner.{name}": value for name, value in job.learner().items()}}
+    network: dict[str, Any] = {"model.hidden_sizes": "64,64", "model.activation": "tanh"}
+    if job.network == "nature":
+        network = {"model.network": "nature", "model.precision": job.precision}
+    computing = {"compute.learner_threads": job.learner_threads, "model.reward_sign": job.reward_sign}
+    return {**own, **network, **computing, **{f"learner.{name}": value for name, value in job.learner().items()}}
 
 
 def penstock_arguments(
@@ -119,4 +154,5 @@ def penstock_arguments(
 def peer_settings(job: Job, *, steps: int, seed: int, threads: int) -> dict[str, Any]:
     """What the peer's script is told."""
     run = {"env_id": job.env_id, "n_envs": job.peer_envs, "steps": steps, "seed": seed, "threads": threads}
+    run["images"] = job.network == "nature"
     return {**run, "learner": {"n_steps": job.peer_steps, **job.learner()}}

@@ -16,6 +16,7 @@ from penstock.bench.figures import Spread
 from penstock.bench.jobs import Job
 from penstock.bench.timing import one_thread, rate
 
+ARCADE_STEPS = 20
 ENVIRONMENT_STEPS = 1000
 """Steps of one lane in one call of the environment kernels."""
 PRODUCT_SIZE = 1024
@@ -72,7 +73,7 @@ def limit_of(job: Job, parts: Sequence[Part], products_per_s: float, cores: int)
     """The job's limit. Of two ways to step, or to compute a forward pass, the faster one counts."""
     env_s = 1 / max(part.rate.median for part in parts if part.name.startswith("environment"))
     inference_s = 1 / max(part.rate.median for part in parts if part.name.startswith("forward"))
-    update_s = 1 / _named(parts, f"PPO update, minibatch {job.batch_size}").rate.median
+    update_s = 1 / max(part.rate.median for part in parts if part.name.startswith(f"PPO update, minibatch {job.batch_size}"))
     forward, update = _operations(job)
     counts = {"epochs": job.n_epochs, "cores": cores}
     return Limit(
@@ -95,6 +96,10 @@ def _plain(parts: Sequence[Part]) -> list[dict[str, Any]]:
 
 
 def _operations(job: Job) -> tuple[int, int]:
+    if job.network == "nature":
+        from penstock.bench import image_kernels
+
+        return image_kernels.forward_operations(job.action_size), image_kernels.update_operations(job.action_size)
     from penstock.bench import reference_kernels as kernels
 
     sizes = job.observation_size, job.action_size
@@ -116,6 +121,26 @@ def _machine_parts(seconds: float) -> Iterable[Part]:
 
 
 def _job_parts(job: Job, seconds: float) -> Iterable[Part]:
+    return _image_parts(job, seconds) if job.network == "nature" else _small_parts(job, seconds)
+
+
+def _image_parts(job: Job, seconds: float) -> Iterable[Part]:
+    """In each of the ways in which images may lie in memory, in the job's precision; the faster ones count."""
+    from penstock.bench import image_kernels as kernels
+
+    lanes, half = job.lanes_per_block, job.precision == "bfloat16"
+    game = job.env_id.removeprefix("ALE/").rpartition("-v")[0].lower()
+    kernel = kernels.arcade_vector(game, lanes, ARCADE_STEPS)
+    yield Part(f"environment, vector form of {lanes}", "steps", rate(kernel, seconds))
+    for channels_last in (False, True):
+        how = f"{job.precision}, {'channels-last' if channels_last else 'contiguous'}"
+        forward = kernels.nature_forward(job.action_size, lanes, channels_last=channels_last, half=half)
+        yield Part(f"forward of {lanes}, {how}", "rows", rate(forward, seconds))
+        update = kernels.nature_update(job.action_size, job.batch_size, channels_last=channels_last, half=half)
+        yield Part(f"PPO update, minibatch {job.batch_size}, {how}", "rows", rate(update, seconds))
+
+
+def _small_parts(job: Job, seconds: float) -> Iterable[Part]:
     from penstock.bench import reference_kernels as kernels
 
     lanes, sizes = job.lanes_per_block, (job.observation_size, job.action_size)

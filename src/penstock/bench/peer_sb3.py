@@ -30,11 +30,22 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         def _on_step(self) -> bool:
             return True
 
-    makers = [lambda: gymnasium.make(settings["env_id"], disable_env_checker=True)] * settings["n_envs"]
-    network = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "activation_fn": torch.nn.Tanh}
+    if settings["images"]:
+        import ale_py
+        from stable_baselines3.common.env_util import make_atari_env
+        from stable_baselines3.common.vec_env import VecFrameStack
+
+        gymnasium.register_envs(ale_py)
+        plain = {"frameskip": 1, "repeat_action_probability": 0.0}  # the wrapper skips frames itself
+        environments: Any = VecFrameStack(make_atari_env(settings["env_id"], settings["n_envs"], env_kwargs=plain), 4)
+        policy, network = "CnnPolicy", None
+    else:
+        makers = [lambda: gymnasium.make(settings["env_id"], disable_env_checker=True)] * settings["n_envs"]
+        environments, policy = DummyVecEnv(makers), "MlpPolicy"
+        network = {"net_arch": {"pi": [64, 64], "vf": [64, 64]}, "activation_fn": torch.nn.Tanh}
     model = stable_baselines3.PPO(
-        "MlpPolicy",
-        DummyVecEnv(makers),
+        policy,
+        environments,
         policy_kwargs=network,
         device="cpu",
         seed=settings["seed"],

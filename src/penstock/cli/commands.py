@@ -60,4 +60,8 @@ class Presets:
 
 @dataclass(frozen=True, kw_only=True)
 class Doctor:
-    """Look at this machine: what is ready, what is missing, what to do about it."""
+    """Look at this machine, or at one environment: what is ready, what is missing, what to do about it."""
+
+    env: str | None = option("ENV", "examine this environment instead: spaces, seeding, ends, restoring, step time")
+    env_arg: tuple[str, ...] = repeated("KEY=VALUE", "an argument that the environment is made with")
+    wrap: tuple[str, ...] = repeated("MODULE:FUNCTION", "a wrapper around the environment; the first is the innermost")

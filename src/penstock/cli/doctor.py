@@ -1,26 +1,55 @@
-"""`penstock doctor`: is this machine ready? Prints what `machine.py` found. Knows how a table looks, not what is checked."""
+"""`penstock doctor`: is this machine ready, or is this environment? Knows how a table looks, not what is checked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from penstock.cli.commands import Doctor
-from penstock.cli.machine import Check, every_check
+from penstock.cli.machine import every_check
+from penstock.cli.train import environment_assignments
+from penstock.config.building import build
+from penstock.core.errors import Refused
+from penstock.core.loading import load_object
+from penstock.envs.making import EnvironmentMaker
+
+
+class Line(Protocol):
+    """What a table shows in a line."""
+
+    @property
+    def what(self) -> str: ...
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def found(self) -> str: ...
+
+    @property
+    def advice(self) -> str: ...
 
 
 def carry_out(command: Doctor) -> int:
-    """Print the table; 1 if something that a run needs is missing."""
-    del command  # it has no flags
-    checks = every_check()
-    print("\n".join(table(checks)))
-    return 1 if any(check.status == "fail" for check in checks) else 0
+    """Print the table; 1 if something that a run needs is missing or broken."""
+    if command.env is None and (command.env_arg or command.wrap):
+        raise Refused("--env-arg and --wrap are for penstock doctor --env ENV; name the environment")
+    lines, ready = (every_check(), "CartPole-v1") if command.env is None else (_examined(command), command.env)
+    print("\n".join(table(lines, ready)))
+    return 1 if any(line.status == "fail" for line in lines) else 0
 
 
-def table(checks: Sequence[Check]) -> list[str]:
-    """A line per check, its advice beside it, and the verdict."""
-    lines = [
-        f"{check.status:<5} {check.what:<16} {check.found}" + (f"; {check.advice}" if check.advice else "") for check in checks
-    ]
-    failed = [check.what for check in checks if check.status == "fail"]
-    verdict = f"Not ready: see {', '.join(failed)} above." if failed else "Ready: penstock train CartPole-v1"
-    return [*lines, "", verdict]
+def _examined(command: Doctor) -> Sequence[Line]:
+    """The environment as `penstock train` would make it, preset included."""
+    assert command.env is not None
+    settings = build(command.env, assignments=environment_assignments(command.env_arg, command.wrap)).job.env
+    examine: Callable[..., list[Any]] = load_object("penstock.envs.examination:examine")
+    return examine(EnvironmentMaker.of(settings), settings)
+
+
+def table(lines: Sequence[Line], ready: str = "CartPole-v1") -> list[str]:
+    """A line each, its advice beside it, and the verdict."""
+    rows = [f"{line.status:<5} {line.what:<16} {line.found}" + (f"; {line.advice}" if line.advice else "") for line in lines]
+    failed = [line.what for line in lines if line.status == "fail"]
+    verdict = f"Not ready: see {', '.join(failed)} above." if failed else f"Ready: penstock train {ready}"
+    return [*rows, "", verdict]

@@ -29,6 +29,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "box2d": ("Box2D",),
     "envpool": ("envpool",),
     "minigrid": ("minigrid",),
+    "vizdoom": ("vizdoom",),
     "multiagent": ("pettingzoo", "mpe2"),
     "page": ("nicegui",),
     "video": ("av",),

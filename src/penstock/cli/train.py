@@ -6,6 +6,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -100,15 +101,22 @@ def built_from(command: Train) -> Built:
 def assignments(command: Train) -> list[Assignment]:
     """Every --set in order, then the flags that are short for a setting: the shorter form is the more deliberate one."""
     found = [_split(text, "--set", "room.key=value") for text in command.set]
-    for text in command.env_arg:
-        argument = _split(text, "--env-arg", "key=value")
-        found.append(Assignment(f"envs.arguments.{argument.key}", argument.value, is_text=True))
-    if command.wrap:
-        found.append(Assignment("envs.wrappers", list(command.wrap)))
+    found += environment_assignments(command.env_arg, command.wrap)
     for entry in fields(command):
         setting, value = entry.metadata.get("sets"), getattr(command, entry.name)
         if setting is not None and value is not None:
             found.append(Assignment(setting, value, is_text=True))
+    return found
+
+
+def environment_assignments(arguments: Sequence[str], wrappers: Sequence[str]) -> list[Assignment]:
+    """What --env-arg and --wrap say."""
+    found = []
+    for text in arguments:
+        argument = _split(text, "--env-arg", "key=value")
+        found.append(Assignment(f"envs.arguments.{argument.key}", argument.value, is_text=True))
+    if wrappers:
+        found.append(Assignment("envs.wrappers", list(wrappers)))
     return found
 
 

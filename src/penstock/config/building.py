@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.algorithms.settings import find_algorithm
+from penstock.algorithms.settings import PPOSettings, find_algorithm
 from penstock.config.checks import batch_rows, check_job, nearest_divisors
 from penstock.config.files import checked_tables, from_toml
 from penstock.config.naming import CLIP_VALUE_LOSS, NUM_MINIBATCHES, from_dialect, leaf_of, setting_name
 from penstock.config.presets import Preset, preset_for, preset_named
-from penstock.config.sections import Values, field_types, job_of, sections, values_of
+from penstock.config.sections import SECTIONS, Values, field_types, job_of, values_of
 from penstock.config.values import NONE, Assignment, checked
 from penstock.core.errors import Refused
 from penstock.flow.opening import batch_segments, free_depth
@@ -76,7 +76,7 @@ def assignments_of(settings: Mapping[str, Any]) -> list[Assignment]:
     """Settings passed by a program: leaf names, full names, or sections with a mapping each."""
     found: list[Assignment] = []
     for key, value in settings.items():
-        if key in sections() and isinstance(value, Mapping):
+        if key in SECTIONS and isinstance(value, Mapping):
             found += [Assignment(f"{key}.{field}", inner) for field, inner in value.items()]
         else:
             found.append(Assignment(key, value))
@@ -132,7 +132,7 @@ def _budget(job: Job) -> str:
 
 def _preset_values(preset: Preset) -> Values:
     tables = {section: dict(table) for section, table in preset.settings.items()}
-    values = checked_tables(tables, f"preset {preset.name}")
+    values = checked_tables(preset.algo, tables, f"preset {preset.name}")
     run = values.setdefault("run", {})
     run.setdefault("steps", preset.steps)
     return values
@@ -154,9 +154,9 @@ def _assigned(
             notes.append(translated[1])
         else:
             plain.append(assignment)
-    if not {setting_name(assignment.key) for assignment in plain} & {"run.steps", "run.until_return"}:
+    if not {setting_name(algo, assignment.key) for assignment in plain} & {"run.steps", "run.until_return"}:
         values.setdefault("run", {}).setdefault("until_return", target)
-    _lay(values, plain)
+    _lay(algo, values, plain)
     job = job_of(algo, path, values)
     for assignment in last:
         notes.append(_lay_derived(values, assignment, job))
@@ -165,8 +165,8 @@ def _assigned(
     return _resolved(job), tuple(notes)
 
 
-def _lay(values: Values, assignments: Sequence[Assignment]) -> None:
-    named = [(setting_name(assignment.key), assignment) for assignment in assignments]
+def _lay(algo: str, values: Values, assignments: Sequence[Assignment]) -> None:
+    named = [(setting_name(algo, assignment.key), assignment) for assignment in assignments]
     below = values.get("flow", {}).get("schedule")
     if any(name == "flow.schedule" and assignment.value != below for name, assignment in named):
         # Another schedule brings its own staleness; that of the layer below was meant for the schedule there.
@@ -178,12 +178,14 @@ def _lay(values: Values, assignments: Sequence[Assignment]) -> None:
             value = checked(name, assignment.value, Any, is_text=assignment.is_text)
             given[field] = {**given.get(field, {}), inner[0]: value}
         else:
-            given[field] = checked(name, assignment.value, field_types(section)[field], is_text=assignment.is_text)
+            given[field] = checked(name, assignment.value, field_types(algo, section)[field], is_text=assignment.is_text)
 
 
 def _lay_derived(values: Values, assignment: Assignment, job: Job) -> str:
     """CleanRL's settings that are functions of others, once those are known; returns the note about it."""
     learner = values.setdefault("learner", {})
+    if not isinstance(job.learner, PPOSettings):
+        raise Refused(f"{leaf_of(assignment.key)} is a setting of ppo, and {job.algo} has no minibatches and no clip")
     if leaf_of(assignment.key) == CLIP_VALUE_LOSS:
         on = checked(CLIP_VALUE_LOSS, assignment.value, bool, is_text=assignment.is_text)
         learner["clip_range_vf"] = job.learner.clip_range if on else None

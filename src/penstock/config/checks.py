@@ -25,7 +25,8 @@ def check_job(job: Job) -> None:
     _check_workers(job)
     _check_chaos(job)
     if job.algo in CATALOGUE:  # an algorithm of a person's own states its demands when it is loaded
-        check_fit(job.algo, job.learner.correction, CATALOGUE[job.algo].demands, guarantee(job.flow))
+        demands, correction = CATALOGUE[job.algo].demands, job.learner.correction_name
+        check_fit(job.algo, correction, demands, guarantee(job.flow), experiment=job.run.experiment)
 
 
 def batch_rows(job: Job) -> int:
@@ -34,8 +35,8 @@ def batch_rows(job: Job) -> int:
 
 
 def _check_minibatch(job: Job, lanes: int) -> None:
-    rows, size = batch_rows(job), job.learner.batch_size
-    if 1 <= size <= rows and rows % size == 0:
+    rows, size = batch_rows(job), job.learner.minibatch_rows
+    if size is None or (1 <= size <= rows and rows % size == 0):
         return
     near = nearest_divisors(rows, size)
     raise Refused(

@@ -11,13 +11,13 @@ import msgspec
 import tomli_w
 
 from penstock.config.naming import setting_name
-from penstock.config.sections import Values, field_types, job_of, sections, values_of
+from penstock.config.sections import SECTIONS, Values, field_types, job_of, values_of
 from penstock.config.values import NONE, checked
 from penstock.core.errors import Refused
 from penstock.run.job import Job
 
 _ONLY_SPEED: dict[str, set[str] | None] = {
-    "run": {"workers", "chaos", "steps", "minutes", "until_return", "lease_s", "debug"},
+    "run": {"workers", "chaos", "steps", "minutes", "until_return", "lease_s", "debug", "experiment"},
     "envs": {"stepping"},
     "checkpoint": None,
     "metrics": None,
@@ -43,7 +43,7 @@ def from_toml(path: Path) -> Job:
     algo, algorithm = document.pop("algo", None), document.pop("algorithm", None)
     if not isinstance(algo, str) or not isinstance(algorithm, str):
         raise Refused(f"{path} is no config.toml of a run: it does not name its algorithm")
-    return job_of(algo, algorithm, checked_tables(document, str(path)))
+    return job_of(algo, algorithm, checked_tables(algo, document, str(path)))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -56,16 +56,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise Refused(f"{path} is not TOML: {error}") from error
 
 
-def checked_tables(tables: dict[str, Any], origin: str) -> Values:
+def checked_tables(algo: str, tables: dict[str, Any], origin: str) -> Values:
     """Tables of settings as values of the settings' types; refuses names and values that do not fit, naming the file."""
     values: Values = {}
     for section, table in tables.items():
-        if section not in sections() or not isinstance(table, dict):
-            raise Refused(f"{origin}: [{section}] is no section of settings; those are {', '.join(sections())}")
+        if section not in SECTIONS or not isinstance(table, dict):
+            raise Refused(f"{origin}: [{section}] is no section of settings; those are {', '.join(SECTIONS)}")
         for field, value in table.items():
             try:
-                full_name = setting_name(f"{section}.{field}")
-                expected = field_types(section)[field]
+                full_name = setting_name(algo, f"{section}.{field}")
+                expected = field_types(algo, section)[field]
                 fitted = checked(full_name, value, expected, is_text=value == NONE)
             except Refused as refusal:
                 raise Refused(f"{origin}: {refusal}") from refusal

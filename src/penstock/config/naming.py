@@ -9,36 +9,42 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_origin
 
-from penstock.config.sections import all_names, field_types, sections
+from penstock.config.sections import SECTIONS, all_names, field_types
 from penstock.config.values import Assignment, checked
 from penstock.core.errors import Refused, UnknownName
 
 
-def setting_name(key: str) -> str:
+def setting_name(algo: str, key: str) -> str:
     """The full name of the setting that `key` means: section.field, or section.field.entry where it holds a table."""
     section, dot, rest = key.partition(".")
     if not dot:
-        return _leaf(key)
-    if section not in sections():
-        raise UnknownName("section of settings", section, sections())
+        return _leaf(algo, key)
+    if section not in SECTIONS:
+        raise UnknownName("section of settings", section, SECTIONS)
     field, _, entry = rest.partition(".")
-    if field not in field_types(section) or (entry and get_origin(field_types(section)[field]) is not dict):
-        raise UnknownName("setting", key, _names_near(section, rest))
+    types = field_types(algo, section)
+    if field not in types or (entry and get_origin(types[field]) is not dict):
+        raise UnknownName(_kind(algo), key, _names_near(algo, section, rest))
     return key
 
 
-def _names_near(section: str, field: str) -> list[str]:
+def _kind(algo: str) -> str:
+    """What a person is told that they have named wrongly: a setting of one algorithm may be none of another."""
+    return f"setting of {algo}"
+
+
+def _names_near(algo: str, section: str, field: str) -> list[str]:
     """Where to look for what was meant: first elsewhere under that very name, else in the section."""
-    elsewhere = [name for name in all_names() if name.partition(".")[2] == field]
-    return elsewhere or [f"{section}.{name}" for name in field_types(section)]
+    elsewhere = [name for name in all_names(algo) if name.partition(".")[2] == field]
+    return elsewhere or [f"{section}.{name}" for name in field_types(algo, section)]
 
 
-def _leaf(key: str) -> str:
-    found = [name for name in all_names() if name.partition(".")[2] == key]
+def _leaf(algo: str, key: str) -> str:
+    found = [name for name in all_names(algo) if name.partition(".")[2] == key]
     if len(found) > 1:
         raise Refused(f"'{key}' is a setting of several sections; write {' or '.join(found)}")
     if not found:
-        raise UnknownName("setting", key, {name.partition(".")[2] for name in all_names()})
+        raise UnknownName(_kind(algo), key, {name.partition(".")[2] for name in all_names(algo)})
     return found[0]
 
 
@@ -89,7 +95,7 @@ DIALECT: dict[str, Dialect] = {
 def leaf_of(key: str) -> str | None:
     """The name alone or under a section; None for what lies deeper (an environment's own arguments) or nowhere."""
     section, dot, leaf = key.rpartition(".")
-    return leaf if not dot or section in sections() else None
+    return leaf if not dot or section in SECTIONS else None
 
 
 def from_dialect(assignment: Assignment) -> tuple[Assignment, str] | None:

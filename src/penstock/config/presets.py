@@ -8,6 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class Preset:
 
     name: str
     env: str
+    """Its id, or a pattern of ids."""
     algo: str
     about: str
     """What it is for, in a sentence."""
@@ -33,6 +35,8 @@ class Preset:
     steps: int
     """The budget that goes with the reference."""
     until_return: float | None = None
+    variant: bool = False
+    """Never chosen but by its name."""
     settings: Mapping[str, Mapping[str, Any]]
     """Section to field to value, as the file has them."""
 
@@ -63,10 +67,13 @@ def preset_named(name: str) -> Preset:
 
 def _is_for(preset: Preset, env: str) -> bool:
     """Without a version an environment is its newest: CartPole is CartPole-v1."""
-    return env in (preset.env, preset.env.rpartition("-v")[0])
+    return fnmatchcase(env, preset.env) or env == preset.env.rpartition("-v")[0]
 
 
 def preset_for(env: str, algo: str | None) -> Preset | None:
-    """The preset of an environment under an algorithm; under none given, PPO's or else the first."""
-    own = [preset for preset in presets().values() if _is_for(preset, env) and algo in (None, preset.algo)]
-    return min(own, key=lambda preset: (preset.algo != "ppo", preset.name), default=None)
+    """The preset of an environment under an algorithm; under none given, PPO's or else the first.
+
+    One made for this environment goes before one for its kind (`ALE/*`); variants are for those who name them.
+    """
+    fitting = [p for p in presets().values() if _is_for(p, env) and algo in (None, p.algo) and not p.variant]
+    return min(fitting, key=lambda preset: ("*" in preset.env, preset.algo != "ppo", preset.name), default=None)

@@ -28,16 +28,20 @@ class Guarantee:
     pinned: bool
 
 
-def check_fit(algorithm: str, correction: str, demands: Demands, guarantee: Guarantee) -> None:
-    """Refuse, by name, a pair that does not fit."""
+def check_fit(algorithm: str, correction: str, demands: Demands, guarantee: Guarantee, *, experiment: bool = False) -> None:
+    """Refuse, by name, a pair that does not fit. In an `experiment` more staleness than is sound is what is wanted."""
     if correction not in demands.greatest_staleness:
         known = ", ".join(sorted(demands.greatest_staleness))
         raise Refused(f"{algorithm} has no correction '{correction}'; it offers: {known}")
     bound = demands.greatest_staleness[correction]
-    if bound is not None and guarantee.staleness > bound:
+    if bound is not None and guarantee.staleness > bound and not experiment:
         raise Refused(
             f"{algorithm} with correction '{correction}' is sound up to staleness {bound}, but schedule "
-            f"'{guarantee.schedule}' allows {guarantee.staleness}; use --staleness {bound} or another correction"
+            f"'{guarantee.schedule}' allows {guarantee.staleness}; use {_instead(bound)} or another correction"
         )
     if correction in demands.pinned_only and not guarantee.pinned:
         raise Refused(f"correction '{correction}' needs a pinned schedule (sync or overlap), not '{guarantee.schedule}'")
+
+
+def _instead(bound: int) -> str:
+    return f"--staleness {bound}" if bound else "--schedule sync"

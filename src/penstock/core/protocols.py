@@ -22,8 +22,9 @@ Lanes = slice | Array
 class BlockEnvironment(Protocol):
     """B lanes of one environment in NEXT_STEP form, stepped together or each at its own pace.
 
-    The arrays below have one row per lane, and are overwritten by `reset` and `receive`. After a step that ends an
-    episode the row of `observation` is the episode's final observation; the lane's next step, whatever its action,
+    The arrays below have one row per lane, and are overwritten by `reset` and `receive`. Where an episode ends, `ended` is
+    set, and `terminated` or `truncated` with it; a life lost in a game that goes on sets `terminated` alone. After a step that
+    ends an episode the row of `observation` is the episode's final observation; the lane's next step, whatever its action,
     resets it: that step has `valid` false, reward 0 and no flag, and its observation is the new episode's first.
     """
 
@@ -33,6 +34,7 @@ class BlockEnvironment(Protocol):
     reward: Array  # [B] float64, raw
     terminated: Array  # [B] bool
     truncated: Array  # [B] bool
+    ended: Array  # [B] bool; the next step resets the lane
     valid: Array  # [B] bool; false on a reset step
 
     def reset(self) -> None:

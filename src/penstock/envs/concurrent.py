@@ -42,7 +42,7 @@ class ConcurrentBlock:
         self._first_lane, self._seed = block * num_lanes, seed
         self._rows = rows = allocate_rows(spec, num_lanes, shared=processes)
         self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
-        self.terminated, self.truncated = rows.terminated, rows.truncated
+        self.terminated, self.truncated, self.ended = rows.terminated, rows.truncated, rows.ended
         self._selector = selectors.DefaultSelector()
         self._hosts: list[Host] = []
         host: Callable[..., Host] = ProcessHost if processes else ThreadHost

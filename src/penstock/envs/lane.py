@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from penstock.core.errors import EnvironmentFault
 from penstock.core.seeds import episode_seed
-from penstock.core.specs import DiscreteSpec, EnvironmentSpec
+from penstock.core.specs import BoxSpec, DiscreteSpec, EnvironmentSpec
 from penstock.envs.faults import FAILURES, environment_fault
+from penstock.envs.given import given
+from penstock.envs.masks import masked
 from penstock.envs.quiet import quiet
 from penstock.envs.rows import Rows, all_finite, fitted
+
+LIFE_LOST = "life_lost"
+"""In a step's info: the return ends here as if the episode had terminated, but the game goes on and nothing is reset."""
 
 
 class Lane:
@@ -32,7 +37,8 @@ class Lane:
         self._discrete = isinstance(spec.action, DiscreteSpec)
         self._action_dtype = np.dtype(spec.action.dtype)
         self._shape, self._dtype = spec.observation.shape, np.dtype(spec.observation.dtype)
-        self._takes_arrays = not isinstance(spec.observation, DiscreteSpec)
+        self._takes_arrays = isinstance(spec.observation, BoxSpec)
+        self._masked = spec.masked
 
     def start(self) -> None:
         """Begin episode 0, making the environment first if need be."""
@@ -51,18 +57,19 @@ class Lane:
             return
         rows.step[row] += 1
         try:
-            observation, reward, terminated, truncated, _ = self._environment.step(self._action())
-            self._write(observation)
+            observation, reward, terminated, truncated, info = self._environment.step(self._action())
+            ended = bool(terminated or truncated)
+            self._write(observation, info, over=ended)
             reward = float(reward)
             if not math.isfinite(reward):
                 raise ValueError(f"reward is {reward}")
             rows.reward[row] = reward
-            rows.terminated[row] = terminated
+            rows.terminated[row] = terminated or info.get(LIFE_LOST, False)
             rows.truncated[row] = truncated
         except FAILURES as error:
             raise self._fault("step", error) from error
         rows.valid[row] = True
-        self._ended = bool(terminated or truncated)
+        rows.ended[row] = self._ended = ended
 
     def check(self) -> None:
         """Raise if the row's observation is not made of numbers."""
@@ -80,13 +87,14 @@ class Lane:
             self._environment = self._maker()
         except FAILURES as error:
             raise self._fault("making", error) from error
-        self._action_dtype = np.dtype(self._environment.action_space.dtype)
+        self._action_space = self._environment.action_space
+        self._action_dtype = np.dtype(self._action_space.dtype)
 
     def _begin_episode(self, episode: int) -> None:
         self._rows.episode[self._row], self._rows.step[self._row] = episode, 0
         try:
-            observation, _ = self._environment.reset(seed=episode_seed(self._seed, self._lane, episode))
-            self._write(observation)
+            observation, info = self._environment.reset(seed=episode_seed(self._seed, self._lane, episode))
+            self._write(observation, info, over=False)
         except FAILURES as error:
             raise self._fault("reset", error) from error
         self._ended = False
@@ -94,13 +102,18 @@ class Lane:
     def _clear_row(self, *, valid: bool) -> None:
         rows, row = self._rows, self._row
         rows.reward[row], rows.terminated[row], rows.truncated[row], rows.valid[row] = 0.0, False, False, valid
+        rows.ended[row] = False
 
     def _action(self) -> Any:
         """An environment may keep what it is given, so it gets a copy of its own."""
         action = self._rows.action[self._row]
-        return int(action) if self._discrete else action.astype(self._action_dtype)
+        if self._discrete:
+            return int(action)
+        return given(action, self._action_space) if action.dtype.names else action.astype(self._action_dtype)
 
-    def _write(self, observation: Any) -> None:
+    def _write(self, observation: Any, info: Mapping[str, Any], *, over: bool) -> None:
+        if self._masked:
+            observation = masked(observation, info, self._environment, self._spec, over=over)
         plain = self._takes_arrays and type(observation) is np.ndarray
         if not (plain and observation.shape == self._shape and observation.dtype == self._dtype):
             observation = fitted(observation, self._spec.observation)

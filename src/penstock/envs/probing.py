@@ -8,15 +8,19 @@ from __future__ import annotations
 import math
 import statistics
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from penstock.core.errors import PenstockError, Refused
 from penstock.core.seeds import Purpose, derived_seed
-from penstock.core.specs import EnvironmentSpec
+from penstock.core.specs import MASK, CompositeSpec, EnvironmentSpec
 from penstock.envs.faults import FAILURES
 from penstock.envs.making import EnvironmentMaker
+from penstock.envs.masks import masked, offers_masks, random_action, with_mask
 from penstock.envs.quiet import quiet
 from penstock.envs.refusals import one_line, traceback_of
 from penstock.envs.rows import all_finite, fitted
@@ -43,8 +47,7 @@ def probe(maker: EnvironmentMaker, settings: EnvSettings) -> Probe:
         environment = maker()
         _check_kind(environment, maker.name)
         try:
-            spec = _spec_of(environment, maker.name)
-            step_s = _median_step_s(environment, spec)
+            spec, step_s = _tried(environment, _spec_of(environment, maker.name))
         finally:
             with suppress(Exception):  # how it tidies up decides nothing
                 environment.close()
@@ -94,42 +97,69 @@ def _what_resets(environment: Any) -> Any:
     return None
 
 
-def _median_step_s(environment: Any, spec: EnvironmentSpec) -> float:
-    """At least one step, at most a moment's worth of them."""
+def _tried(environment: Any, spec: EnvironmentSpec) -> tuple[EnvironmentSpec, float]:
+    """The spec, with the mask that shows in a reset, and the median seconds of at least one step, a moment's worth at most."""
     seed = derived_seed(0, Purpose.PROBE)
-    environment.action_space.seed(seed)
-    doing = "reset"
+    trial = _Trial(environment, spec, seed)
     took: list[float] = []
     try:
-        _check_observation(environment.reset(seed=seed)[0], spec)
+        trial.reset(seed)
         deadline = time.monotonic() + _BUDGET_S
         while len(took) < _STEPS and (not took or time.monotonic() < deadline):
-            doing, action = "step", environment.action_space.sample()
-            started = time.perf_counter()
-            observation, reward, terminated, truncated, _ = environment.step(action)
-            took.append(time.perf_counter() - started)
-            _check_observation(observation, spec)
-            if not math.isfinite(float(reward)):
-                raise ValueError(f"reward is {reward}")
-            if terminated or truncated:
-                doing = "reset"
-                environment.reset()
+            took.append(trial.step_s())
+            if trial.over:
+                trial.reset(None)
     except PenstockError:
         raise
     except FAILURES as error:
-        cause = f"environment '{spec.id}' fails in {doing}: {one_line(error)}"
+        cause = f"environment '{spec.id}' fails in {trial.doing}: {one_line(error)}"
         raise Refused(cause, details=traceback_of(error)) from error
-    return statistics.median(took)
+    return trial.spec, statistics.median(took)
 
 
-def _check_observation(observation: Any, spec: EnvironmentSpec) -> None:
-    if not all_finite(fitted(observation, spec.observation)):
-        raise ValueError("observation is NaN or infinite")
+class _Trial:
+    """An environment that is stepped with random actions, and checked after each step."""
+
+    def __init__(self, environment: Any, spec: EnvironmentSpec, seed: int) -> None:
+        self.spec, self.doing, self.over = spec, "reset", False
+        self._environment, self._random = environment, np.random.default_rng(seed)
+        environment.action_space.seed(seed)
+
+    def reset(self, seed: int | None) -> None:
+        self.doing = "reset"
+        observation, info = self._environment.reset(seed=seed)
+        if not self.spec.masked and offers_masks(self._environment, info):
+            self.spec = with_mask(self.spec)
+        self._look(observation, info, over=False)
+
+    def step_s(self) -> float:
+        """One step, and the seconds it took."""
+        self.doing, action = "step", self._action()
+        started = time.perf_counter()
+        observation, reward, terminated, truncated, info = self._environment.step(action)
+        took_s = time.perf_counter() - started
+        self.over = bool(terminated or truncated)
+        self._look(observation, info, over=self.over)
+        if not math.isfinite(float(reward)):
+            raise ValueError(f"reward is {reward}")
+        return took_s
+
+    def _action(self) -> Any:
+        if self.spec.masked:
+            return random_action(self.spec, self._row[MASK], self._random)
+        return self._environment.action_space.sample()
+
+    def _look(self, observation: Any, info: Mapping[str, Any], *, over: bool) -> None:
+        if self.spec.masked:
+            observation = masked(observation, info, self._environment, self.spec, over=over)
+        self._row = fitted(observation, self.spec.observation)
+        if not all_finite(self._row):
+            raise ValueError("observation is NaN or infinite")
 
 
 def _vector_works(maker: EnvironmentMaker, spec: EnvironmentSpec) -> bool:
     """A vectorised form counts if it takes the same arguments, has the same spaces and can be brought to NEXT_STEP."""
-    if not maker.vector_entry_point():
+    if not maker.vector_entry_point() or spec.masked or isinstance(spec.action, CompositeSpec):
         return False
     from penstock.envs.spaces import action_spec, observation_spec
     from penstock.envs.vector import can_be_next_step

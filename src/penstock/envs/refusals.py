@@ -15,12 +15,13 @@ EXTRA_OF_MODULE = {
     "Box2D": "box2d",
     "pygame": "box2d",  # likewise
     "envpool": "envpool",
+    "vizdoom": "vizdoom",
     "minigrid": "minigrid",
     "pettingzoo": "multiagent",
     "mpe2": "multiagent",
 }
 MODULE_OF_NAMESPACE = {"ALE": "ale_py"}
-MODULE_OF_PREFIX = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid"}
+MODULE_OF_PREFIX = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "Vizdoom": "vizdoom.gymnasium_wrapper"}
 
 
 def module_that_registers(name: str) -> str | None:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import math
 import mmap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from penstock.core.seeds import episode_seed
-from penstock.core.specs import Array, DiscreteSpec, EnvironmentSpec, LanePosition, ObservationSpec
+from penstock.core.specs import (
+    Array,
+    CompositeSpec,
+    DiscreteSpec,
+    EnvironmentSpec,
+    LanePosition,
+    MultiDiscreteSpec,
+    ObservationSpec,
+    parts_of,
+)
 
 _ALIGNMENT = 64
 
@@ -23,6 +33,8 @@ class Rows:
     reward: Array
     terminated: Array
     truncated: Array
+    ended: Array
+    """The episode is over, and the next step resets the lane: not so where only a life was lost, though that terminates."""
     valid: Array
     action: Array
     """What each lane was sent last."""
@@ -34,8 +46,15 @@ class Rows:
     def position(self, row: int, *, lane: int, seed: int) -> LanePosition:
         """Where the lane of this row stands, when each of its episodes has a seed of its own."""
         episode, step = int(self.episode[row]), int(self.step[row])
-        last_action = self.action[row].tolist() if step else None
+        last_action = told(self.action[row]) if step else None
         return LanePosition(lane, episode_seed(seed, lane, episode), episode, step, last_action)
+
+
+def told(action: Any) -> Any:
+    """A row of an action as a report tells it: numbers and lists, parts by their names."""
+    if action.dtype.names is None:
+        return action.tolist()
+    return {name: told(action[name]) for name in action.dtype.names}
 
 
 def allocate_rows(spec: EnvironmentSpec, num_lanes: int, *, shared: bool = False) -> Rows:
@@ -45,6 +64,7 @@ def allocate_rows(spec: EnvironmentSpec, num_lanes: int, *, shared: bool = False
         "reward": ((), np.float64),
         "terminated": ((), np.bool_),
         "truncated": ((), np.bool_),
+        "ended": ((), np.bool_),
         "valid": ((), np.bool_),
         "action": (spec.action.shape, spec.action.dtype),
         "episode": ((), np.int64),
@@ -71,11 +91,16 @@ def _padded(num_bytes: int) -> int:
 
 def fitted(observation: Any, expected: ObservationSpec, *, lanes: tuple[int, ...] = ()) -> Array:
     """The observation of one lane, or of `lanes`, as rows hold it; or a ValueError that says what is wrong with it."""
+    if isinstance(expected, CompositeSpec):
+        return _fitted_parts(observation, expected, lanes)
     found = np.asarray(observation)
     if found.shape != (*lanes, *expected.shape):
         raise ValueError(f"observation of shape {found.shape}, expected {(*lanes, *expected.shape)}")
     if isinstance(expected, DiscreteSpec):
-        return _fitted_number(found, expected)
+        return _fitted_numbers(found, expected.n, expected.start)
+    if isinstance(expected, MultiDiscreteSpec):
+        count, start = (np.array(numbers).reshape(expected.shape) for numbers in (expected.counts, expected.start))
+        return _fitted_numbers(found, count, start)
     if np.can_cast(found.dtype, expected.dtype, "same_kind"):
         return found.astype(expected.dtype)
     if found.dtype.kind in "iu" and np.array_equal(found.astype(expected.dtype), found):
@@ -83,15 +108,38 @@ def fitted(observation: Any, expected: ObservationSpec, *, lanes: tuple[int, ...
     raise ValueError(f"observation of dtype {found.dtype}, expected {expected.dtype}")
 
 
-def _fitted_number(found: Array, expected: DiscreteSpec) -> Array:
-    if found.dtype.kind not in "iu":
-        raise ValueError(f"observation of dtype {found.dtype}, expected a whole number")
-    number = found.astype(np.int64) - expected.start
-    if (number < 0).any() or (number >= expected.n).any():
-        raise ValueError(f"observation {found.tolist()} outside {expected.start}..{expected.start + expected.n - 1}")
-    return np.asarray(number)
+def _fitted_parts(observation: Any, expected: CompositeSpec, lanes: tuple[int, ...]) -> Array:
+    rows = np.zeros(lanes, expected.dtype)  # zeros: padding must not differ from run to run
+    found = observation if isinstance(observation, Mapping) else dict(zip(expected.names, observation, strict=False))
+    if not set(expected.names) <= set(found):
+        raise ValueError(f"observation with the parts {', '.join(map(str, found))}, expected {', '.join(expected.names)}")
+    for name, part in zip(expected.names, expected.parts, strict=True):
+        try:
+            rows[name] = fitted(found[name], part, lanes=lanes)
+        except ValueError as error:
+            raise ValueError(f"part '{name}': {error}") from error
+    return rows
+
+
+def _fitted_numbers(found: Array, count: int | Array, start: int | Array) -> Array:
+    if found.dtype.kind not in "iub":
+        raise ValueError(f"observation of dtype {found.dtype}, expected whole numbers")
+    numbers = found.astype(np.int64) - start
+    if (numbers < 0).any() or (numbers >= count).any():
+        last = np.asarray(start) + count - 1
+        raise ValueError(f"observation {found.tolist()} outside {np.asarray(start).tolist()}..{last.tolist()}")
+    return np.asarray(numbers)
 
 
 def all_finite(numbers: Array) -> bool:
     """Whether every number is finite; whole numbers always are, and cost nothing."""
+    if numbers.dtype.names is not None:
+        return all(all_finite(part) for _, part in parts_of(numbers))
     return numbers.dtype.kind != "f" or bool(np.isfinite(numbers).all())
+
+
+def finite_lanes(rows: Array) -> Array:
+    """Which lanes' rows are finite, [B]."""
+    parts = (part.reshape(len(rows), -1) for _, part in parts_of(rows))
+    finite: Array = np.logical_and.reduce([np.isfinite(part).all(axis=1) for part in parts])
+    return finite

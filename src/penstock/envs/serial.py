@@ -23,7 +23,7 @@ class SerialBlock:
         self._first_lane, self._seed = block * num_lanes, seed
         self._rows = rows = allocate_rows(spec, num_lanes)
         self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
-        self.terminated, self.truncated = rows.terminated, rows.truncated
+        self.terminated, self.truncated, self.ended = rows.terminated, rows.truncated, rows.ended
         self._lanes = [Lane(maker, spec, rows, row, lane=self._first_lane + row, seed=seed) for row in range(num_lanes)]
         self._sent: Lanes = NO_LANES
 

@@ -22,10 +22,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from penstock.core.errors import EnvironmentFault
 from penstock.core.protocols import ALL, Lanes
 from penstock.core.seeds import Purpose, derived_seed, episode_seed
-from penstock.core.specs import Array, DiscreteSpec, EnvironmentSpec, LanePosition
+from penstock.core.specs import Array, BoxSpec, EnvironmentSpec, LanePosition
 from penstock.envs.faults import FAILURES, environment_fault
+from penstock.envs.lane import LIFE_LOST
 from penstock.envs.quiet import quiet
-from penstock.envs.rows import all_finite, allocate_rows, fitted
+from penstock.envs.rows import all_finite, allocate_rows, finite_lanes, fitted
 from penstock.envs.serial import NO_LANES
 
 
@@ -39,11 +40,10 @@ class VectorBlock:
         self._first_lane, self._block_seed = block * self.num_lanes, derived_seed(seed, Purpose.BLOCK_RESET, block)
         rows = allocate_rows(spec, self.num_lanes)
         self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
-        self.terminated, self.truncated = rows.terminated, rows.truncated
+        self.terminated, self.truncated, self.ended = rows.terminated, rows.truncated, rows.ended
         self._action, self._action_dtype = rows.action, environment.action_space.dtype or rows.action.dtype
         self._episode, self._first_step = rows.episode, rows.step
-        self._copies_plainly = not isinstance(spec.observation, DiscreteSpec)
-        self._ended = np.zeros(self.num_lanes, np.bool_)
+        self._copies_plainly = isinstance(spec.observation, BoxSpec)
         self._any_ended, self._all_valid, self._sent = False, True, False
         self._steps = 0  # since reset; a lane counts its own from `_first_step`
 
@@ -51,6 +51,7 @@ class VectorBlock:
         self._any_ended, self._all_valid, self._sent, self._steps = False, True, False, 0
         self._episode[:], self._first_step[:] = 0, 0
         self.reward[:], self.terminated[:], self.truncated[:], self.valid[:] = 0.0, False, False, True
+        self.ended[:] = False
         try:
             with quiet():
                 observation, _ = self._environment.reset(seed=self._first_seed())
@@ -106,8 +107,10 @@ class VectorBlock:
         observation, self.reward[...], self.terminated[...], self.truncated[...], info = outcome
         if resetting:
             self._clear_reset_rows()
-        np.logical_or(self.terminated, self.truncated, out=self._ended)
-        self._any_ended = bool(self._ended.any())
+        np.logical_or(self.terminated, self.truncated, out=self.ended)
+        self._any_ended = bool(self.ended.any())
+        if LIFE_LOST in info:
+            np.logical_or(self.terminated, info[LIFE_LOST] & self.valid, out=self.terminated)
         if self._any_ended and self._mode is AutoresetMode.SAME_STEP:
             observation = self._with_final_rows(observation, info)
         self._write(observation)
@@ -115,9 +118,9 @@ class VectorBlock:
             raise self._fault("step", "reward is NaN or infinite", _first(~np.isfinite(self.reward)))
 
     def _begin_episodes(self) -> None:
-        self._episode[self._ended] += 1
-        self._first_step[self._ended] = self._steps
-        np.logical_not(self._ended, out=self.valid)
+        self._episode[self.ended] += 1
+        self._first_step[self.ended] = self._steps
+        np.logical_not(self.ended, out=self.valid)
         self._all_valid = False
 
     def _clear_reset_rows(self) -> None:
@@ -145,7 +148,7 @@ class VectorBlock:
     def _with_final_rows(self, observation: Array, info: dict[str, Any]) -> Array:
         final = info["final_obs"] if "final_obs" in info else info["final_observation"]
         observation = np.array(observation)
-        for row in np.flatnonzero(self._ended):
+        for row in np.flatnonzero(self.ended):
             observation[row] = final[row]
         return observation
 
@@ -155,8 +158,7 @@ class VectorBlock:
             observation = fitted(observation, self.spec.observation, lanes=(self.num_lanes,))
         self.observation[...] = observation
         if not all_finite(self.observation):
-            flat = self.observation.reshape(self.num_lanes, -1)
-            bad = _first(~np.isfinite(flat).all(axis=1))
+            bad = _first(~finite_lanes(self.observation))
             raise self._fault("step" if self._steps else "reset", "observation is NaN or infinite", bad)
 
     def _first_seed(self) -> Any:

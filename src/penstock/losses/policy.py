@@ -19,6 +19,24 @@ def clipped_surrogate(ratio: Tensor, advantage: Tensor, clip_range: float) -> Te
     return torch.minimum(ratio * advantage, torch.add(advantage, advantage.abs(), alpha=clip_range)).mean().neg()
 
 
+def decoupled_surrogate(ratio: Tensor, advantage: Tensor, clip_range: float, weight: Tensor) -> Tensor:
+    """The clipped surrogate around a proximal policy that is not the one that acted (Hilton et al. 2021, arXiv:2110.00641,
+    section 3), to be minimised.
+
+    L = -mean(w min(rho A, clip(rho, 1 - epsilon, 1 + epsilon) A)),    rho = pi / pi_prox,    w = pi_prox / pi_behaviour
+    """
+    surrogate = torch.minimum(ratio * advantage, torch.add(advantage, advantage.abs(), alpha=clip_range))
+    return (weight * surrogate).mean().neg()
+
+
+def policy_gradient(log_prob: Tensor, advantage: Tensor) -> Tensor:
+    """The plain policy gradient's loss (Williams 1992; Mnih et al. 2016, arXiv:1602.01783, algorithm S3).
+
+    L = -mean(A log pi(a|s))
+    """
+    return (advantage * log_prob).mean().neg()
+
+
 def approx_kl(log_ratio: Tensor) -> Tensor:
     """Unbiased, never negative estimate of KL(pi_old || pi) from samples of pi_old (Schulman 2020, estimator k3).
 

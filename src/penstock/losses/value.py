@@ -5,6 +5,8 @@ Legend: V the value now, V_old the value when the data was collected, G the retu
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 from torch.nn.functional import mse_loss
 
@@ -25,3 +27,9 @@ def clipped_squared_error(value: Tensor, old_value: Tensor, target: Tensor, clip
     OpenAI baselines take the larger of this and the unclipped error; SB3, whose setting this is, does not.
     """
     return mse_loss(old_value + (value - old_value).clamp(-clip_range, clip_range), target)
+
+
+def explained_variance(value: Tensor, target: Tensor) -> float:
+    """1 - Var(G - V) / Var(G): 1 is perfect, 0 no better than a constant; NaN where the returns do not vary (a diagnostic)."""
+    variance = target.var(correction=0).item() if len(target) else 0.0
+    return 1.0 - (target - value).var(correction=0).item() / variance if variance > 0 else math.nan

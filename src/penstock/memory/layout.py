@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.core.specs import Array
 
@@ -23,7 +24,7 @@ class Field:
 
     name: str
     shape: tuple[int, ...]
-    dtype: str
+    dtype: npt.DTypeLike
 
     @property
     def num_bytes(self) -> int:

@@ -23,10 +23,10 @@ def build_actor(
     `custom` is a module class handed over as itself; it goes before `settings.custom`, its name. `seed` is the run's: what a
     module draws when it is made, and does not count as its weights, is then what the learner's drew.
     """
-    built_in = custom is None and settings.custom is None
-    if backend == "numpy" and not built_in:
-        raise Refused("compute.backend numpy runs the built-in policy only; a model of your own needs torch or auto")
-    if backend == "numpy" or (backend == "auto" and built_in):
+    towers = custom is None and settings.custom is None and not settings.convolves(spec)
+    if backend == "numpy" and not towers:
+        raise Refused("compute.backend numpy runs the built-in mlp only; other networks need torch or auto")
+    if backend == "numpy" or (backend == "auto" and towers):
         return NumpyActor(spec, settings)
     policy = load_object("penstock.models.policy:build_policy")(spec, settings, seed, custom)
     torch_actor: Callable[..., Actor] = load_object("penstock.models.torch_actor:TorchActor")

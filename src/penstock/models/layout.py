@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 
-from penstock.core.specs import Array, BoxSpec, EnvironmentSpec
+from penstock.core.specs import Array, EnvironmentSpec
+from penstock.models.features import action_size, box_size, observation_size
 from penstock.models.settings import ModelSettings
 
 
@@ -50,21 +51,11 @@ class ParameterLayout:
         return {place.name: flat[place.offset : place.offset + place.size].reshape(place.shape) for place in self.places}
 
 
-def observation_size(spec: EnvironmentSpec) -> int:
-    """Columns of the flat observation that the built-in policy sees: a Box flattened, a Discrete one-hot."""
-    return spec.observation.size if isinstance(spec.observation, BoxSpec) else spec.observation.n
-
-
-def action_size(spec: EnvironmentSpec) -> int:
-    """Columns of the distribution's parameters: one per number of a Box (its mean), one per choice (its logit)."""
-    return spec.action.size if isinstance(spec.action, BoxSpec) else spec.action.n
-
-
 def mlp_layout(spec: EnvironmentSpec, settings: ModelSettings) -> ParameterLayout:
-    """The layout of the built-in policy, known without building it. A test holds it to the real one."""
+    """The layout of the built-in towers, known without building them. A test holds it to the real one."""
     shapes: list[tuple[str, tuple[int, ...]]] = []
-    if isinstance(spec.action, BoxSpec):
-        shapes.append(("log_std", (spec.action.size,)))
+    if box_size(spec):
+        shapes.append(("log_std", (box_size(spec),)))
     for tower, outputs in (("policy", action_size(spec)), ("value", 1)):
         widths = (observation_size(spec), *settings.hidden_sizes, outputs)
         for index, (columns, rows) in enumerate(pairwise(widths)):

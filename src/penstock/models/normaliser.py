@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from penstock.core.specs import Array, EnvironmentSpec
+from penstock.core.specs import Array, BoxSpec, CompositeSpec, EnvironmentSpec, Place
+from penstock.models.features import columns_of
 from penstock.models.settings import ModelSettings
 
 FIRST_COUNT = 1e-4
@@ -25,15 +26,20 @@ class Normaliser:
     def __init__(self, spec: EnvironmentSpec, settings: ModelSettings) -> None:
         settings.check_for(spec)
         self.settings = settings
-        columns = int(np.prod(spec.observation.shape, dtype=np.int64))
-        observed = 1 + 2 * columns if settings.normalize_observation else 0
+        self._scaled: dict[str, tuple[Place, slice]] = {}  # leaves that are scaled, and their columns in the statistics
+        columns = 0
+        for place in normalised_places(spec) if settings.normalize_observation else ():
+            self._scaled[place.name] = place, slice(columns, columns + columns_of(place.leaf))
+            columns += columns_of(place.leaf)
+        self._plain = not isinstance(spec.observation, CompositeSpec)
+        observed = 1 + 2 * columns if columns else 0
         self._observation = slice(0, observed)
         self._returns = slice(observed, observed + (3 if settings.normalize_reward else 0))
         self.size = self._returns.stop
         self._mean = np.zeros(columns)
         self._scale = np.ones(columns)
         self._reward_scale = 1.0
-        self._wide = np.empty((0, columns))
+        self._wide: dict[tuple[int, ...], Array] = {}
 
     def initial(self) -> Array:
         """The statistics before any data."""
@@ -47,30 +53,49 @@ class Normaliser:
 
     def load(self, statistics: Array) -> None:
         """Scale with these from now on."""
-        if self.settings.normalize_observation:
+        if self._scaled:
             self._mean, variance = mean_and_variance(statistics[self._observation])
             self._scale = 1.0 / np.sqrt(variance + SMALLEST_VARIANCE)
         if self.settings.normalize_reward:
             _, variance = mean_and_variance(statistics[self._returns])
             self._reward_scale = float(1.0 / np.sqrt(variance[0] + SMALLEST_VARIANCE))
 
-    def normalise_observations(self, raw: Array, out: Array) -> None:
-        """`raw` is [rows..., *observation shape], `out` of the same shape, or with the observation flat."""
-        if not self.settings.normalize_observation:
+    def normalised(self, raw: Array) -> Array:
+        """Rows of observations as a policy expects them: themselves where nothing is to be scaled."""
+        if not self._scaled:
+            return raw
+        if self._plain:
+            scaled = np.empty(raw.shape, np.float32)
+            self.scale("", raw, scaled)
+            return scaled
+        result = raw.copy()
+        for place, _ in self._scaled.values():
+            self.scale(place.name, place.of(raw), place.of(result))
+        return result
+
+    def scale(self, name: str, raw: Array, out: Array) -> None:
+        """The rows of the leaf of this name, scaled if it is one that is; `out` has their shape, or has them flat."""
+        if name not in self._scaled:
             out[...] = raw if raw.shape == out.shape else raw.reshape(out.shape)
             return
-        rows = raw.reshape(-1, len(self._mean))
-        if self._wide.shape != rows.shape:
-            self._wide = np.empty(rows.shape)
-        wide, limit = self._wide, self.settings.clip_observation
-        np.subtract(rows, self._mean, out=wide)
-        np.multiply(wide, self._scale, out=wide)
+        columns = self._scaled[name][1]
+        mean, scale = self._mean[columns], self._scale[columns]
+        rows = raw.reshape(-1, len(mean))
+        wide = self._wide.get(rows.shape)
+        if wide is None:
+            self._wide = {rows.shape: (wide := np.empty(rows.shape))}
+        np.subtract(rows, mean, out=wide)
+        np.multiply(wide, scale, out=wide)
+        limit = self.settings.clip_observation
         np.maximum(wide, -limit, out=wide)
         np.minimum(wide, limit, out=wide)
         out[...] = wide.reshape(out.shape)
 
     def normalise_rewards(self, raw: Array, out: Array) -> None:
         """Rewards are divided by the deviation of the discounted return; their mean, and so their sign, stays."""
+        if self.settings.reward_sign:
+            np.sign(raw, out=out)
+            return
         if not self.settings.normalize_reward:
             out[...] = raw
             return
@@ -84,12 +109,23 @@ class Normaliser:
         """
         result = statistics.copy()
         for observation, returns, valid in segments:
-            if self.settings.normalize_observation:
-                rows = observation[: len(valid)][valid]
-                merge_rows(result[self._observation], rows.reshape(-1, len(self._mean)))
+            if self._scaled:
+                merge_rows(result[self._observation], self._columns(observation[: len(valid)][valid]))
             if self.settings.normalize_reward:
                 merge_rows(result[self._returns], returns[valid].reshape(-1, 1))
         return result
+
+    def _columns(self, rows: Array) -> Array:
+        """What of these rows is counted, [rows, columns]."""
+        leaves = [place.of(rows).reshape(len(rows), columns_of(place.leaf)) for place, _ in self._scaled.values()]
+        return leaves[0] if len(leaves) == 1 else np.concatenate(leaves, axis=1, dtype=np.float64)
+
+
+def normalised_places(spec: EnvironmentSpec) -> tuple[Place, ...]:
+    """Leaves whose numbers mean amounts: a Box that is no image; beside other parts, one of floats."""
+    boxes = [(place, place.leaf) for place in spec.seen_places if isinstance(place.leaf, BoxSpec)]
+    alone = not isinstance(spec.observation, CompositeSpec)
+    return tuple(place for place, box in boxes if (alone or box.dtype == "float32") and not box.is_image)
 
 
 def mean_and_variance(moments: Array) -> tuple[Array, Array]:

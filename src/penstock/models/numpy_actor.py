@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from penstock.core.protocols import Acted
-from penstock.core.specs import Array, BoxSpec, EnvironmentSpec
-from penstock.models.layout import action_size, mlp_layout, observation_size
+from penstock.core.specs import MASK, Array, BoxSpec, EnvironmentSpec
+from penstock.models.features import action_size, box_size, observation_size, placed_columns, write_columns
+from penstock.models.layout import mlp_layout
 from penstock.models.normaliser import Normaliser
-from penstock.models.sampling import GaussianSampler, sampler_for
+from penstock.models.sampling import FORBIDDEN, sampler_for
 from penstock.models.settings import ModelSettings
 
 
@@ -29,7 +30,6 @@ class Buffers:
         inputs = [np.ones((2, width + 1, lanes), np.float32) for width in settings.hidden_sizes]
         self.hidden = [(h, h[:, :-1]) for h in inputs]
         self.output = np.empty((2, outputs, lanes), np.float32)
-        self.lanes = np.arange(lanes)
 
 
 class NumpyActor:
@@ -45,7 +45,7 @@ class NumpyActor:
         widths = (self._columns, *settings.hidden_sizes, self._outputs)
         self._stacks = [np.zeros((2, o, i + 1), np.float32) for i, o in pairwise(widths)]
         self._buffers: dict[int, Buffers] = {}
-        self._boxed = isinstance(spec.observation, BoxSpec)
+        self._places = list(placed_columns(spec))
 
     def load(self, weights: Array, statistics: Array) -> None:
         """Copy flat weights into stacks of [policy, value], bias beside weight; the value's spare rows stay 0."""
@@ -55,7 +55,7 @@ class NumpyActor:
                 weight, bias = named[f"{name}.{index}.weight"], named[f"{name}.{index}.bias"]
                 stack[tower, : len(bias), :-1] = weight
                 stack[tower, : len(bias), -1] = bias
-        if isinstance(self.sampler, GaussianSampler):
+        if box_size(self.spec):
             self.sampler.set_log_std(named["log_std"][:, None].copy())
         self.normaliser.load(statistics)
 
@@ -92,11 +92,15 @@ class NumpyActor:
             else:
                 np.maximum(without_ones, 0.0, out=without_ones)
             inputs = whole
-        return np.matmul(self._stacks[-1], inputs, out=buffers.output)
+        output = np.matmul(self._stacks[-1], inputs, out=buffers.output)
+        if self.spec.masked:
+            np.copyto(output[0], FORBIDDEN, where=~observation[MASK].T)
+        return output
 
     def _read(self, observation: Array, buffers: Buffers) -> None:
-        if self._boxed:
-            self.normaliser.normalise_observations(observation, buffers.features)
-        else:
-            buffers.features[:] = 0.0
-            buffers.features[buffers.lanes, observation] = 1.0
+        for place, columns in self._places:
+            rows, out = place.of(observation), buffers.features[:, columns]
+            if isinstance(place.leaf, BoxSpec):
+                self.normaliser.scale(place.name, rows, out)
+            else:
+                write_columns(place.leaf, rows, out)

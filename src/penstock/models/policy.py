@@ -1,7 +1,7 @@
 """The policy: from observations to a distribution over actions and a value. Built from settings and a seed alone.
 
-Three bodies, one face: the built-in towers, a person's module from observation to features, and a person's whole
-forward(observation, memory). Knows no algorithm, no environment code and no worker.
+Three bodies, one face: the built-in towers; features under heads of ours, from built-in convolutions or a person's module;
+and a person's whole forward(observation, memory). Knows no algorithm, no environment code and no worker.
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ import inspect
 import math
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from penstock.core.errors import Refused
 from penstock.core.loading import load_object
 from penstock.core.seeds import Purpose, derived_seed
-from penstock.core.specs import BoxSpec, EnvironmentSpec
-from penstock.models.distributions import Categorical, DiagonalGaussian, Distribution
-from penstock.models.layout import action_size, observation_size
+from penstock.core.specs import MASK, OBSERVED, BoxSpec, CompositeSpec, EnvironmentSpec, Leaf, MultiDiscreteSpec, leaves
+from penstock.models.distributions import Categorical, DiagonalGaussian, Distribution, Joint, MultiCategorical
+from penstock.models.features import action_size, box_size, observation_size, parameters_of
 from penstock.models.mlp import Mlp, SettledTowers, run_towers
+from penstock.models.networks import ImageNetwork
+from penstock.models.reading import flat_columns, readable
+from penstock.models.sampling import FORBIDDEN
 from penstock.models.settings import ModelSettings
+from penstock.models.tensors import Tensors, tensors_of
 
 HIDDEN_GAIN, POLICY_GAIN, VALUE_GAIN = math.sqrt(2.0), 0.01, 1.0
 
@@ -33,32 +38,54 @@ class Policy(nn.Module):
     def __init__(self, spec: EnvironmentSpec, settings: ModelSettings) -> None:
         super().__init__()
         self.spec = spec
-        boxed = isinstance(spec.action, BoxSpec)
-        start = torch.full((action_size(spec),), settings.log_std_init)
-        self.register_parameter("log_std", nn.Parameter(start) if boxed else None)
+        boxes = box_size(spec)
+        start = torch.full((boxes,), settings.log_std_init)
+        self.register_parameter("log_std", nn.Parameter(start) if boxes else None)
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, observation: Tensors) -> tuple[Tensor, Tensor]:
         """Parameters of the distribution, [rows, n], and values, [rows], of observations [rows, ...]."""
+        if not self.spec.masked:
+            return self.compute(observation)
+        assert isinstance(observation, dict)
+        parameters, value = self.compute(observation.get(OBSERVED, observation))
+        return parameters.masked_fill(~observation[MASK], float(FORBIDDEN)), value
+
+    def compute(self, seen: Tensors) -> tuple[Tensor, Tensor]:
+        """The same of what the network sees: observations without a mask."""
         raise NotImplementedError
 
     def distribution(self, parameters: Tensor) -> Distribution:
         """The distribution that these rows of parameters describe."""
-        if self.log_std is None:
+        action = self.spec.action
+        if not isinstance(action, CompositeSpec):
+            return self._leaf_distribution(action, parameters, self.log_std)
+        parts, columns, boxes = {}, 0, 0
+        for place in leaves(action):
+            width, box = parameters_of(place.leaf), place.leaf.size if isinstance(place.leaf, BoxSpec) else 0
+            log_std = None if self.log_std is None else self.log_std[boxes : boxes + box]
+            parts[place.name] = self._leaf_distribution(place.leaf, parameters[:, columns : columns + width], log_std)
+            columns, boxes = columns + width, boxes + box
+        return Joint(parts)
+
+    def gives_deviations(self, parameters: Tensor) -> bool:
+        """Whether these rows hold a deviation for every state, as a whole forward of a person's own may give."""
+        return isinstance(self.spec.action, BoxSpec) and parameters.shape[1] == 2 * self.spec.action.size
+
+    def _leaf_distribution(
+        self, leaf: Leaf, parameters: Tensor, log_std: Tensor | None
+    ) -> Categorical | MultiCategorical | DiagonalGaussian:
+        if isinstance(leaf, MultiDiscreteSpec):
+            return MultiCategorical(parameters, leaf.counts)
+        if log_std is None or not isinstance(leaf, BoxSpec):
             return Categorical(parameters)
-        if parameters.shape[1] == 2 * len(self.log_std):  # a whole forward may give a deviation for every state
+        if self.gives_deviations(parameters):
             mean, log_std = parameters.chunk(2, 1)
             return DiagonalGaussian(mean, log_std)
-        return DiagonalGaussian(parameters, self.log_std)
-
-    def readable(self, observation: Tensor) -> Tensor:
-        """Observations as floating-point rows: a Box in its own shape, a Discrete one-hot."""
-        if isinstance(self.spec.observation, BoxSpec):
-            return observation.float()
-        return nn.functional.one_hot(observation.long(), self.spec.observation.n).float()
+        return DiagonalGaussian(parameters, log_std)
 
 
 class TowerPolicy(Policy):
-    """The built-in one: a tower for the policy and one for the value, over the flat observation."""
+    """The built-in one for numbers: a tower for the policy and one for the value, over the flat observation."""
 
     def __init__(self, spec: EnvironmentSpec, settings: ModelSettings) -> None:
         super().__init__(spec, settings)
@@ -71,8 +98,8 @@ class TowerPolicy(Policy):
                 for layer in tower:
                     initialize_orthogonally(layer, gain if layer is tower[-1] else HIDDEN_GAIN)
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        flat = self.readable(observation).reshape(len(observation), -1)
+    def compute(self, seen: Tensors) -> tuple[Tensor, Tensor]:
+        flat = flat_columns(self.spec, seen)
         towers = None if flat.requires_grad or not torch.is_grad_enabled() else self._settled_towers()
         parameters, value = run_towers(towers, flat) if towers else (self.policy(flat), self.value(flat))
         return parameters, value.squeeze(1)
@@ -90,7 +117,7 @@ class TowerPolicy(Policy):
 
 
 class FeaturePolicy(Policy):
-    """A person's module from observation to features [rows, n], under linear heads of ours."""
+    """A module from observation to features [rows, n], under linear heads of ours: a person's, or our convolutions."""
 
     def __init__(self, spec: EnvironmentSpec, settings: ModelSettings, body: nn.Module) -> None:
         super().__init__(spec, settings)
@@ -102,13 +129,18 @@ class FeaturePolicy(Policy):
             initialize_orthogonally(self.policy_head, POLICY_GAIN)
             initialize_orthogonally(self.value_head, VALUE_GAIN)
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.body(self.readable(observation))
+    def compute(self, seen: Tensors) -> tuple[Tensor, Tensor]:
+        features = self._features(seen)
         return self.policy_head(features), self.value_head(features).squeeze(1)
+
+    def _features(self, seen: Tensors) -> Tensor:
+        given = seen if isinstance(self.body, ImageNetwork) else readable(self.spec, seen)
+        features: Tensor = self.body(given)
+        return features
 
     def _feature_width(self) -> int:
         with torch.no_grad():
-            features = self.body(self.readable(torch.zeros(2, *self.spec.observation.shape)))
+            features = self._features(two_observations(self.spec))
         if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != 2:
             given = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
             raise Refused(f"model.custom must turn 2 observations into features of shape (2, n), not {given}")
@@ -123,23 +155,30 @@ class WholePolicy(Policy):
         self.body = body
         self._check_shapes()
 
-    def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        parameters, value, memory = self.body(self.readable(observation), None)
+    def compute(self, seen: Tensors) -> tuple[Tensor, Tensor]:
+        parameters, value, memory = self.body(readable(self.spec, seen), None)
         if memory is not None:
             raise Refused("model.custom returned a memory, which is not carried from step to step yet; return None")
         return parameters, value.reshape(-1)
 
     @torch.no_grad()
     def _check_shapes(self) -> None:
-        parameters, value = self(torch.zeros(2, *self.spec.observation.shape))
+        parameters, value = self.compute(two_observations(self.spec))
         width = action_size(self.spec)
-        widths = (width, 2 * width) if self.log_std is not None else (width,)
+        widths = (width, 2 * width) if isinstance(self.spec.action, BoxSpec) else (width,)
         if parameters.ndim != 2 or len(parameters) != 2 or parameters.shape[1] not in widths or len(value) != 2:
             wanted = " or ".join(f"(2, {width})" for width in widths)
             raise Refused(
                 f"model.custom must turn 2 observations into parameters of shape {wanted} and 2 values for {self.spec.id}, "
                 f"not {tuple(parameters.shape)} and {len(value)}"
             )
+
+
+def two_observations(spec: EnvironmentSpec) -> Tensors:
+    """Two rows of zeros, as a network sees them, to try it on."""
+    rows = np.zeros((2, *spec.observation.shape), spec.observation.dtype)
+    tensors = tensors_of(rows)
+    return tensors.get(OBSERVED, tensors) if spec.masked and isinstance(tensors, dict) else tensors
 
 
 def initialize_orthogonally(layer: nn.Module, gain: float) -> None:
@@ -158,6 +197,8 @@ def build_policy(spec: EnvironmentSpec, settings: ModelSettings, seed: int, cust
     maker = custom if custom is not None else (load_object(settings.custom) if settings.custom else None)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(derived_seed(seed, Purpose.INITIAL_WEIGHTS))
+        if maker is None and settings.convolves(spec):
+            return FeaturePolicy(spec, settings, ImageNetwork(spec, settings))
         if maker is None:
             return TowerPolicy(spec, settings)
         return _around(_make_body(maker, spec), spec, settings)

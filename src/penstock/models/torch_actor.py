@@ -8,13 +8,14 @@ import numpy as np
 import torch
 
 from penstock.core.protocols import Acted
-from penstock.core.specs import Array, BoxSpec, EnvironmentSpec
+from penstock.core.specs import Array, EnvironmentSpec
 from penstock.models.distributions import DiagonalGaussian
 from penstock.models.flat import FlatParameters
 from penstock.models.normaliser import Normaliser
 from penstock.models.policy import Policy
-from penstock.models.sampling import GaussianSampler, sampler_for
+from penstock.models.sampling import sampler_for
 from penstock.models.settings import ModelSettings
+from penstock.models.tensors import tensors_of
 
 
 class TorchActor:
@@ -30,6 +31,8 @@ class TorchActor:
 
     def load(self, weights: Array, statistics: Array) -> None:
         self.flat.published.copy_(torch.from_numpy(np.array(weights, np.float32)))
+        if self.policy.log_std is not None:
+            self.sampler.set_log_std(self.policy.log_std.detach()[:, None].numpy().copy())
         self.normaliser.load(statistics)
 
     def noise(self, generator: Any, steps: int, lanes: int) -> Array:
@@ -52,17 +55,10 @@ class TorchActor:
     @torch.no_grad()
     def _forward(self, observation: Array) -> tuple[Array, Array]:
         """Parameters as the sampler wants them, [n, B], and values [B]."""
-        parameters, value = self.policy(torch.from_numpy(self._read(observation)))
-        distribution = self.policy.distribution(parameters)
-        if isinstance(distribution, DiagonalGaussian) and isinstance(self.sampler, GaussianSampler):
-            log_std = distribution.log_std.reshape(-1, distribution.mean.shape[1])
-            self.sampler.set_log_std(log_std.numpy().T.copy())
+        parameters, value = self.policy(tensors_of(self.normaliser.normalised(observation)))
+        if self.policy.gives_deviations(parameters):
+            distribution = self.policy.distribution(parameters)
+            assert isinstance(distribution, DiagonalGaussian)
+            self.sampler.set_log_std(distribution.log_std.numpy().T.copy())
             parameters = distribution.mean
         return parameters.numpy().T, value.numpy()
-
-    def _read(self, observation: Array) -> Array:
-        if not isinstance(self.spec.observation, BoxSpec):
-            return np.array(observation)
-        rows = np.empty(observation.shape, np.float32)
-        self.normaliser.normalise_observations(observation, rows)
-        return rows

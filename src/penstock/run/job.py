@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.algorithms.settings import PPOSettings
+from penstock.algorithms.settings import LearnerSettings
 from penstock.checkpoint.settings import CheckpointSettings
 from penstock.envs.settings import EnvSettings
 from penstock.flow.settings import FlowSettings
@@ -23,7 +23,7 @@ class Job:
     algorithm: str
     """The class behind it, "module:Class"."""
     env: EnvSettings
-    learner: PPOSettings
+    learner: LearnerSettings
     model: ModelSettings = field(default_factory=ModelSettings)
     flow: FlowSettings = field(default_factory=FlowSettings)
     run: RunSettings = field(default_factory=RunSettings)

@@ -30,9 +30,10 @@ def check_resources(wiring: Wiring) -> None:
 
 
 def num_weights(wiring: Wiring) -> int:
-    """Of the built-in network; of a person's own nobody knows before it is built, which the learner does."""
-    own = wiring.custom_model is not None or wiring.job.model.custom is not None
-    return 0 if own else mlp_layout(wiring.probe.spec, wiring.job.model).size
+    """Of the built-in towers; of other networks nobody knows before they are built, which the learner does."""
+    model, spec = wiring.job.model, wiring.probe.spec
+    own = wiring.custom_model is not None or model.custom is not None
+    return 0 if own or model.convolves(spec) else mlp_layout(spec, model).size
 
 
 def _check_memory(wiring: Wiring, weights_bytes: int) -> None:

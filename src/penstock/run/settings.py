@@ -31,6 +31,8 @@ class RunSettings:
     lease_s: float = 300.0
     """A segment that takes longer than this for each block of its worker is given up (async) or ends the worker (else).
     The learner has as long for an update."""
+    experiment: bool = False
+    """Let through what an algorithm calls unsound: more staleness than its correction can stand, as an experiment's control."""
     debug: bool = False
     """Check the law's invariants after every event."""
 

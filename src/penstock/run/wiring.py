@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.core.specs import to_plain
+from penstock.core.specs import EnvironmentSpec, to_plain
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.opening import choose_parallel, choose_stepping
 from penstock.envs.probing import Probe
@@ -36,7 +36,7 @@ class Wiring:
     def num_workers(self) -> int:
         """How many samplers there are: as asked, at most one for each block. It decides speed and nothing else."""
         asked = self.job.run.workers
-        chosen = suited_workers(self.job, self.probe.step_s, num_cores()) if asked is None else max(1, asked)
+        chosen = suited_workers(self.job, self.probe.spec, self.probe.step_s, num_cores()) if asked is None else max(1, asked)
         return min(self.job.env.n_blocks, chosen)
 
     @property
@@ -76,6 +76,7 @@ class Wiring:
             staleness=job.flow.bound,
             pinned=job.flow.pinned,
             full_digest=job.run.digest == "full",
+            experiment=job.run.experiment,
             settings_digest=self.settings_digest,
             seed=job.run.seed,
             compute=job.compute,
@@ -127,11 +128,16 @@ UPDATE_S, UPDATE_ROW_S = 350e-6, 2.5e-6
 """About what an optimiser step of a small network costs, and each of its rows: enough to tell who has more to do."""
 
 
-def suited_workers(job: Job, step_s: float, cores: int) -> int:
+def suited_workers(job: Job, spec: EnvironmentSpec, step_s: float, cores: int) -> int:
     """One sampler less than there are cores, as the learner keeps one to itself; but where environments take longer than
-    learning from them does, it would leave that core idle, and there are as many samplers as cores."""
-    learner = job.learner
-    learning_s = learner.n_epochs * (UPDATE_ROW_S + UPDATE_S / learner.batch_size)
+    learning from them does, it would leave that core idle, and there are as many samplers as cores. Large networks learn
+    slowly."""
+    if job.model.custom is not None or job.model.convolves(spec):
+        return max(1, cores - 1)
+    rows = (
+        job.learner.minibatch_rows or batch_segments(job.flow, job.env.n_blocks) * job.learner.n_steps * job.env.lanes_per_block
+    )
+    learning_s = job.learner.passes * (UPDATE_ROW_S + UPDATE_S / rows)
     return cores if step_s > learning_s else max(1, cores - 1)
 
 

@@ -52,6 +52,7 @@ def segment_layout(spec: EnvironmentSpec, shape: SegmentShape) -> Layout:
             Field("reward", (steps, lanes), "float64"),  # as the environment gave it: returns are sums of these
             Field("terminated", (steps, lanes), "bool"),
             Field("truncated", (steps, lanes), "bool"),
+            Field("ended", (steps, lanes), "bool"),  # the episode is over: where only a life was lost, terminated alone is set
             Field("valid", (steps, lanes), "bool"),
             Field("log_prob", (steps, lanes), "float32"),
             Field("value", (steps + 1, lanes), "float32"),
@@ -78,6 +79,7 @@ class Segment:
     reward: Array
     terminated: Array
     truncated: Array
+    ended: Array
     valid: Array
     log_prob: Array
     value: Array

@@ -15,7 +15,17 @@ import numpy as np
 
 from penstock.core.protocols import Acted, Actor
 from penstock.core.seeds import Purpose, stream
-from penstock.core.specs import Array, BoxSpec, EnvironmentSpec
+from penstock.core.specs import (
+    Array,
+    BoxSpec,
+    DiscreteSpec,
+    EnvironmentSpec,
+    Leaf,
+    MaskSpec,
+    MultiDiscreteSpec,
+    leaves,
+    parts_of,
+)
 
 STEPS = 3
 FIELDS = ("action", "log_prob", "value")
@@ -49,17 +59,28 @@ def _check_rows(actor: Actor, spec: EnvironmentSpec, observations: Array, noise:
     assert acted.log_prob.shape == (lanes,), f"log-probabilities have shape {acted.log_prob.shape}, not ({lanes},)"
     assert acted.value.shape == (lanes,), f"values have shape {acted.value.shape}, not ({lanes},)"
     for name in FIELDS:
-        assert np.isfinite(getattr(acted, name)).all(), f"{name} is not finite"
+        finite = all(np.isfinite(part).all() for _, part in parts_of(getattr(acted, name)))
+        assert finite, f"{name} is not finite"
     for given in (actor.to_environment(acted.action), actor.to_environment(actor.best(observations))):
         assert _fits(spec, given), "to_environment gives what the environment does not take"
 
 
 def _fits(spec: EnvironmentSpec, action: Array) -> bool:
-    space = spec.action
-    if isinstance(space, BoxSpec):
-        low, high = space.bounds
-        return bool((action >= low).all() and (action <= high).all())
-    return bool((action >= space.start).all() and (action < space.start + space.n).all())
+    return all(_leaf_fits(place.leaf, place.of(action)) for place in leaves(spec.action))
+
+
+def _leaf_fits(leaf: Leaf, action: Array) -> bool:
+    match leaf:
+        case BoxSpec():
+            low, high = leaf.bounds
+            return bool((action >= low).all() and (action <= high).all())
+        case DiscreteSpec(n, start):
+            return bool((action >= start).all() and (action < start + n).all())
+        case MultiDiscreteSpec(counts, start):
+            first = np.reshape(start, leaf.shape)
+            return bool((action >= first).all() and (action < first + np.reshape(counts, leaf.shape)).all())
+        case MaskSpec():
+            return False
 
 
 def _check_repeatable(actor: Actor, make_actor: MakeActor, observations: Array, weights: Array, statistics: Array) -> None:

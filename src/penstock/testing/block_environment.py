@@ -14,12 +14,13 @@ import hashlib
 import select
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from penstock.core.protocols import ALL, BlockEnvironment, Lanes
-from penstock.core.specs import Array, BoxSpec, DiscreteSpec
+from penstock.core.specs import Array, BoxSpec, DiscreteSpec, Leaf, MaskSpec, MultiDiscreteSpec, leaves, parts_of
+from penstock.envs.rows import told
 
 PATIENCE_S = 30.0
 """How long a lane may take before the exam calls it stuck."""
@@ -37,18 +38,16 @@ class Stream:
     reward: Array
     terminated: Array
     truncated: Array
+    ended: Array
     valid: Array
-
-    @property
-    def ended(self) -> Array:
-        return np.asarray(self.terminated | self.truncated)
 
     def digest(self) -> str:
         """One name for all of it; actions of reset steps, which mean nothing, are left out."""
         everything = hashlib.sha256()
-        for array in (self.observation, self.reward, self.terminated, self.truncated, self.valid):
-            everything.update(np.ascontiguousarray(array).tobytes())
-        everything.update(np.ascontiguousarray(self.action[self.valid]).tobytes())
+        flags = (self.terminated, self.truncated, self.ended, self.valid)
+        for array in (self.observation, self.reward, *flags, self.action[self.valid]):
+            for _, part in parts_of(array):  # not the whole: what lies between the parts is nobody's
+                everything.update(np.ascontiguousarray(part).tobytes())
         return everything.hexdigest()
 
 
@@ -68,10 +67,23 @@ def check_block_environment(make_block: MakeBlock, *, steps: int = 60) -> None:
 def actions_for(block: BlockEnvironment, steps: int, *, seed: int = 0) -> Array:
     """Random actions as the environment takes them, [steps, B, ...]."""
     random, action = np.random.default_rng(seed), block.spec.action
-    shape = (steps, block.num_lanes, *action.shape)
-    if isinstance(action, DiscreteSpec):
-        return random.integers(action.start, action.start + action.n, shape)
-    return random.uniform(*action.bounds, shape).astype(action.dtype)
+    actions = np.zeros((steps, block.num_lanes, *action.shape), action.dtype)
+    for place in leaves(action):
+        place.of(actions)[...] = _random_leaf(place.leaf, (steps, block.num_lanes, *place.leaf.shape), random)
+    return actions
+
+
+def _random_leaf(leaf: Leaf, shape: tuple[int, ...], random: np.random.Generator) -> Array:
+    match leaf:
+        case BoxSpec():
+            return random.uniform(*leaf.bounds, shape).astype(leaf.dtype)
+        case DiscreteSpec(n, start):
+            return random.integers(start, start + n, shape)
+        case MultiDiscreteSpec(counts, start):
+            first = np.reshape(start, leaf.shape)
+            return random.integers(first, first + np.reshape(counts, leaf.shape), shape)
+        case MaskSpec():
+            raise AssertionError("a mask is no action")
 
 
 def record(block: BlockEnvironment, actions: Array) -> Stream:
@@ -82,9 +94,9 @@ def record(block: BlockEnvironment, actions: Array) -> Stream:
         block.send(ALL, action)
         receive_all(block)
         observations.append(block.observation.copy())
-        rows.append([row.copy() for row in (block.reward, block.terminated, block.truncated, block.valid)])
-    reward, terminated, truncated, valid = (np.stack(kind) for kind in zip(*rows, strict=True))
-    return Stream(np.stack(observations), actions, reward, terminated, truncated, valid)
+        rows.append([row.copy() for row in (block.reward, block.terminated, block.truncated, block.ended, block.valid)])
+    reward, terminated, truncated, ended, valid = (np.stack(kind) for kind in zip(*rows, strict=True))
+    return Stream(np.stack(observations), actions, reward, terminated, truncated, ended, valid)
 
 
 def receive_all(block: BlockEnvironment) -> None:
@@ -106,10 +118,14 @@ def check_next_step_form(stream: Stream) -> None:
     reset_due[1:] = stream.ended[:-1]
     _no(stream.valid & reset_due, "the step after an episode's end is valid, though it only resets")
     _no(~stream.valid & ~reset_due, "a step that follows no episode's end is not valid")
-    _no(~stream.valid & stream.ended, "a reset step has a flag")
+    flagged = stream.terminated | stream.truncated
+    _no(~stream.valid & (flagged | stream.ended), "a reset step has a flag")
+    _no(stream.ended & ~flagged, "an episode ended that neither terminated nor was truncated")
+    _no(stream.truncated & ~stream.ended, "an episode was truncated and did not end")
     _no(~stream.valid & (stream.reward != 0), "a reset step has a reward")
     assert np.isfinite(stream.reward).all(), "a reward is not finite"
-    assert np.isfinite(stream.observation).all(), "an observation is not finite"
+    finite = all(np.isfinite(part).all() for _, part in parts_of(stream.observation))
+    assert finite, "an observation is not finite"
 
 
 def check_counting(make_block: MakeBlock, stream: Stream) -> None:
@@ -138,12 +154,12 @@ def _check_rows(make_block: MakeBlock) -> None:
         lanes, spec = block.num_lanes, block.spec
         _check_array("observation", block.observation, (lanes, *spec.observation.shape), spec.observation.dtype)
         _check_array("reward", block.reward, (lanes,), "float64")
-        for name in ("terminated", "truncated", "valid"):
+        for name in ("terminated", "truncated", "ended", "valid"):
             _check_array(name, getattr(block, name), (lanes,), "bool")
-        before = [block.observation, block.reward, block.terminated, block.truncated, block.valid]
+        before = [block.observation, block.reward, block.terminated, block.truncated, block.ended, block.valid]
         block.send(ALL, actions_for(block, 1)[0])
         receive_all(block)
-        after = [block.observation, block.reward, block.terminated, block.truncated, block.valid]
+        after = [block.observation, block.reward, block.terminated, block.truncated, block.ended, block.valid]
         same = all(one is other for one, other in zip(before, after, strict=True))
         assert same, "receive must overwrite the block's arrays, not replace them"
         if isinstance(spec.observation, BoxSpec):
@@ -154,7 +170,7 @@ def _check_rows(make_block: MakeBlock) -> None:
         block.close()
 
 
-def _check_array(name: str, array: Array, shape: tuple[int, ...], dtype: str) -> None:
+def _check_array(name: str, array: Array, shape: tuple[int, ...], dtype: Any) -> None:
     assert array.shape == shape, f"{name} has shape {array.shape}, not {shape}"
     assert array.dtype == np.dtype(dtype), f"{name} has dtype {array.dtype}, not {dtype}"
 
@@ -214,7 +230,7 @@ def _check_positions(make_block: MakeBlock) -> None:
             assert [where.episode for where in at] == episodes.tolist(), "position miscounts episodes"
             assert [where.step for where in at] == steps.tolist(), "position miscounts steps"
             for where, given in zip(at, action, strict=True):
-                assert where.step == 0 or np.array_equal(where.last_action, given), "position tells a wrong action"
+                assert where.step == 0 or where.last_action == told(given), "position tells a wrong action"
 
     _with_block(make_block, check)
 

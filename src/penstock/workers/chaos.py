@@ -81,6 +81,7 @@ class SlowBlock:
         self.reward: Array = inner.reward
         self.terminated: Array = inner.terminated
         self.truncated: Array = inner.truncated
+        self.ended: Array = inner.ended
         self.valid: Array = inner.valid
 
     def reset(self) -> None:

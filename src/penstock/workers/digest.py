@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from penstock.core.specs import Array
+from penstock.core.specs import Array, parts_of
 
 BATCH_FIELDS = ("action", "reward", "terminated", "truncated", "valid", "log_prob")
 
@@ -24,7 +24,8 @@ class DigestChain:
         digest = hashlib.sha256(self.value.encode())
         for name in self._fields:
             if name in batch:
-                digest.update(np.ascontiguousarray(batch[name]).view(np.uint8).data)
+                for _, part in parts_of(batch[name]):
+                    digest.update(np.ascontiguousarray(part).view(np.uint8).data)
         for array in weights:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
         self.value = digest.hexdigest()

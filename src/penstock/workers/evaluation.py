@@ -73,7 +73,7 @@ def play(policy: Policy, block: BlockEnvironment, episodes: int, *, seed: int, d
         block.send(ALL, policy.actor.to_environment(_choose(policy, block.observation, generator, deterministic)))
         _receive_all(block)
         gathered += np.where(block.valid, block.reward, 0.0)
-        for lane in np.flatnonzero(block.terminated | block.truncated):
+        for lane in np.flatnonzero(block.ended):
             if len(returns[lane]) < wanted[lane]:
                 returns[lane].append(float(gathered[lane]))
             gathered[lane] = 0.0

@@ -34,7 +34,7 @@ from penstock.workers.chaos import Delays
 from penstock.workers.digest import BATCH_FIELDS, DigestChain
 from penstock.workers.plans import LearnerPlan
 
-FIELDS = (*BATCH_FIELDS, "value")
+FIELDS = (*BATCH_FIELDS, "value", "ended")
 STATISTICS = "normaliser.statistics"
 ALGORITHM_MEMBERS = ("flat", "update", "state", "restore")
 REPORTED_APART = ("updates", "samples")
@@ -69,7 +69,7 @@ class Learner:
         demands: Demands | None = getattr(found, "demands", None)
         if demands is not None:
             guarantee = Guarantee("overlap or sync" if plan.pinned else "async", plan.staleness, plan.pinned)
-            check_fit(plan.algorithm, plan.settings.correction, demands, guarantee)
+            check_fit(plan.algorithm, plan.settings.correction_name, demands, guarantee, experiment=plan.experiment)
         return found
 
     def open(self) -> None:
@@ -100,7 +100,8 @@ class Learner:
         raw = {name: self._slots.gather(name, places) for name in FIELDS}
         observation = self._slots.gather("observation", places)
         staleness = self._staleness(message.version, message.slots, raw["valid"])
-        batch = self._batch(message.version, raw, observation)
+        behaviour = self._behaviour(message)
+        batch = self._batch(message.version, raw, observation, behaviour)
         metrics = self._update(batch, message.progress)
         self._delays.maybe()
         self._merge_statistics(places, raw, observation)
@@ -149,13 +150,24 @@ class Learner:
         """A batch that broke the update, for inspection."""
         path = Path(self._plan.run_dir) / f"nonfinite-{batch.version}.npz"
         arrays = {field.name: getattr(batch, field.name) for field in fields(batch) if field.name != "version"}
-        np.savez_compressed(path, **arrays)
+        np.savez_compressed(path, **{name: array for name, array in arrays.items() if array is not None})
         return path
 
-    def _batch(self, version: int, raw: dict[str, Array], observation: Array) -> Batch:
+    def _behaviour(self, message: Train) -> Array | None:
+        """For delayed gradients, under which all of a batch is of one version: its weights if that is not this one's. Its
+        statistics scale the batch, too."""
+        acted = message.slots[0].version
+        if self._plan.settings.correction_name != "delayed" or acted == message.version:
+            return None
+        weights, statistics = np.empty_like(self._weights), np.empty_like(self._statistics)
+        self.board.load(acted, weights, statistics)
+        self._normaliser.load(statistics)
+        return weights
+
+    def _batch(self, version: int, raw: dict[str, Array], observation: Array, behaviour: Array | None) -> Batch:
         return Batch(
             version=version,
-            observation=self._normalised_observations(observation),
+            observation=self._normaliser.normalised(observation),
             action=raw["action"],
             log_prob=raw["log_prob"],
             reward=self._normalised_rewards(raw["reward"]),
@@ -163,14 +175,8 @@ class Learner:
             terminated=raw["terminated"],
             truncated=raw["truncated"],
             valid=raw["valid"],
+            behaviour=behaviour,
         )
-
-    def _normalised_observations(self, raw: Array) -> Array:
-        if not self._plan.model.normalize_observation:
-            return raw
-        scaled = np.empty(raw.shape, np.float32)
-        self._normaliser.normalise_observations(raw, scaled)
-        return scaled
 
     def _normalised_rewards(self, raw: Array) -> Array:
         scaled = np.empty(raw.shape, np.float32)
@@ -207,7 +213,7 @@ class Learner:
 
     def _finished_episodes(self, places: list[int], raw: dict[str, Array]) -> tuple[tuple[float, ...], tuple[int, ...]]:
         """Episodes whose last step is in this batch, in (block, step, lane) order; those that lost rows are left out."""
-        done = (raw["terminated"] | raw["truncated"]) & raw["valid"]
+        done = raw["ended"] & raw["valid"]
         if not done.any():
             return (), ()
         returns = self._slots.gather("episode_return", places)[done]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.algorithms.settings import PPOSettings
+from penstock.algorithms.settings import LearnerSettings
 from penstock.checkpoint.settings import CheckpointSettings
 from penstock.core.specs import EnvironmentSpec
 from penstock.envs.making import EnvironmentMaker
@@ -58,13 +58,14 @@ class LearnerPlan:
     model: ModelSettings
     custom_model: Any
     about_policy: dict[str, Any]  # what a checkpoint says so that the policy can be used without the run
-    settings: PPOSettings
+    settings: LearnerSettings
     checkpoint: CheckpointSettings
     run_dir: str
     memory: MemoryPlan
     staleness: int
     pinned: bool
     full_digest: bool
+    experiment: bool
     settings_digest: str
     seed: int
     compute: ComputeSettings

@@ -5,7 +5,7 @@ It reads a checkpoint and nothing else. torch is loaded only for a network of th
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,8 @@ import numpy as np
 from penstock.checkpoint import files
 from penstock.core.errors import BadCheckpoint, Refused
 from penstock.core.protocols import Actor
-from penstock.core.specs import Array, BoxSpec, EnvironmentSpec, from_plain
+from penstock.core.specs import Array, BoxSpec, CompositeSpec, EnvironmentSpec, Place, Space, from_plain, leaves
+from penstock.envs.rows import fitted
 from penstock.models.actor import build_actor
 from penstock.models.settings import ModelSettings
 
@@ -36,30 +37,52 @@ class Policy:
 
     def __call__(self, observation: Any, deterministic: bool = True, *, seed: int | None = None) -> Any:
         """The action for one observation, or the actions for a batch, as the environment takes them."""
-        shape = self.spec.observation.shape
-        rows = np.asarray(observation, self.spec.observation.dtype)
-        single = rows.ndim == len(shape)
-        batch = rows[None] if single else rows
-        if batch.shape[1:] != shape:
-            raise Refused(f"an observation has shape {shape}, a batch one axis more; got {rows.shape}")
-        actions = self.actor.to_environment(self._choose(self._from_zero(batch), deterministic, seed))
-        return actions[0] if single else actions
+        batch, single = self._rows(observation)
+        actions = self.actor.to_environment(self._choose(batch, deterministic, seed))
+        return as_taken(self.spec.action, actions[0] if single else actions)
 
-    def _from_zero(self, batch: Array) -> Array:
-        """Discrete observations less their start, as slots hold them and actors take them."""
+    def _rows(self, observation: Any) -> tuple[Array, bool]:
+        """As slots hold them, and whether it is one observation, not a batch."""
         space = self.spec.observation
-        if isinstance(space, BoxSpec):
-            return batch
-        numbers: Array = batch - space.start
-        if ((numbers < 0) | (numbers >= space.n)).any():
-            raise Refused(f"an observation is one of {space.start}..{space.start + space.n - 1}; got {batch.tolist()}")
-        return numbers
+        first = next(leaves(space))
+        found = np.asarray(_leaf_of(observation, first))
+        single = found.ndim == len(first.leaf.shape)
+        lanes = () if single else found.shape[:1]
+        try:
+            rows = fitted(observation if isinstance(space, CompositeSpec) else _cast(found, space), space, lanes=lanes)
+        except ValueError as error:
+            advice = f"an observation has shape {space.shape}, a batch one axis more" if space.shape else "see its spec"
+            raise Refused(f"{error}; {advice}") from error
+        return (rows[None] if single else rows), single
 
     def _choose(self, batch: Array, deterministic: bool, seed: int | None) -> Array:
         if deterministic:
             return self.actor.best(batch)
         noise = self.actor.noise(np.random.default_rng(seed), 1, len(batch))
         return self.actor.act(batch, noise[0]).action
+
+
+def _cast(found: Array, space: Space) -> Array:
+    """Numbers of any kind are taken for those of a Box."""
+    return found.astype(space.dtype) if isinstance(space, BoxSpec) else found
+
+
+def _leaf_of(observation: Any, place: Place) -> Any:
+    """The part of an observation, as an environment gives it, that lies at this place."""
+    for name in place.path:
+        try:
+            observation = observation[name if isinstance(observation, Mapping) else int(name)]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise Refused(f"the observation has no part '{place.name}'") from error
+    return observation
+
+
+def as_taken(space: Space, actions: Array) -> Any:
+    """Actions as an environment takes them: parts of a Dict or Tuple apart, a number or an array each."""
+    if not isinstance(space, CompositeSpec):
+        return actions
+    parts = [as_taken(part, actions[name]) for name, part in zip(space.names, space.parts, strict=True)]
+    return tuple(parts) if space.kind == "tuple" else dict(zip(space.names, parts, strict=True))
 
 
 def load_policy(run_dir: Path, *, version: int | None = None, model: Any = None, trust: Trust = ()) -> Policy:

@@ -88,7 +88,7 @@ class BlockRun:
         if self.abandoned:
             return False
         self._totals.forget()
-        self._ended = self.environment.terminated | self.environment.truncated
+        self._ended = self.environment.ended.copy()
         self.number = None
         self._hours.end_segment()
         return True
@@ -130,6 +130,7 @@ class BlockRun:
         segment.reward[step, lanes] = environment.reward[lanes]
         segment.terminated[step, lanes] = environment.terminated[lanes]
         segment.truncated[step, lanes] = environment.truncated[lanes]
+        segment.ended[step, lanes] = environment.ended[lanes]
         segment.valid[step, lanes] = environment.valid[lanes]
         self._missing -= self._lanes if isinstance(lanes, slice) else len(lanes)
         if self._missing == 0:
@@ -164,6 +165,7 @@ class BlockRun:
         segment.reward[rows, arrived] = environment.reward[arrived]
         segment.terminated[rows, arrived] = environment.terminated[arrived]
         segment.truncated[rows, arrived] = environment.truncated[arrived]
+        segment.ended[rows, arrived] = environment.ended[arrived]
         segment.valid[rows, arrived] = environment.valid[arrived]
         self._steps[arrived] += 1
         self._in_flight[arrived], self._waiting[arrived] = False, True
@@ -210,7 +212,7 @@ class BlockRun:
         if short:
             self._mask_open_rows()
         self._totals.close(segment)
-        self._ended = self.environment.terminated | self.environment.truncated
+        self._ended = self.environment.ended.copy()
         number = self.number
         assert number is not None
         self.number = None
@@ -221,7 +223,7 @@ class BlockRun:
     def _mask_open_rows(self) -> None:
         open_rows = np.arange(self._length)[:, None] >= self._steps[None, :]
         segment = self._segment
-        for flags in (segment.valid, segment.terminated, segment.truncated):
+        for flags in (segment.valid, segment.terminated, segment.truncated, segment.ended):
             flags[open_rows] = False
         segment.reward[open_rows] = 0
         segment.log_prob[open_rows] = 0

@@ -11,6 +11,8 @@ _ENTRY_POINTS = {
     "MatchCue": "credit:MatchCue",
     "DelayedReward": "credit:DelayedReward",
     "Target": "target:Target",
+    "Mixed": "mixed:Mixed",
+    "Masked": "mixed:Masked",
     "Latency": "latency:make_latency",
     "LatencyCartPole": "latency:make_latency_cartpole",
 }

@@ -8,13 +8,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from stable_baselines3 import A2C as ReferenceA2C
 from stable_baselines3 import PPO as ReferencePPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.logger import Logger
 
+from penstock.algorithms.a2c import A2C
 from penstock.algorithms.batch import Batch
 from penstock.algorithms.ppo import PPO
-from penstock.algorithms.settings import PPOSettings
+from penstock.algorithms.settings import A2CSettings, PPOSettings
 from penstock.core.seeds import Purpose, stream
 from penstock.core.specs import BoxSpec, DiscreteSpec, EnvironmentSpec
 from penstock.models.policy import build_policy
@@ -43,10 +45,16 @@ class Spaces(gym.Env[Any, Any]):
         self.action_space = action_space
 
 
-def reference(action_space: gym.Space[Any], options: dict[str, Any]) -> ReferencePPO:
-    model = ReferencePPO(
-        "MlpPolicy", Spaces(action_space), n_steps=T * B, batch_size=64, n_epochs=3, seed=3, device="cpu", **options
-    )
+Reference = ReferencePPO | ReferenceA2C
+
+
+def reference_ppo(action_space: gym.Space[Any], options: dict[str, Any]) -> ReferencePPO:
+    sizes = {"n_steps": T * B, "batch_size": 64, "n_epochs": 3}
+    model = ReferencePPO("MlpPolicy", Spaces(action_space), **sizes, seed=3, device="cpu", **options)
+    return with_buffer(model, action_space)
+
+
+def with_buffer(model: Any, action_space: gym.Space[Any]) -> Any:
     model.rollout_buffer = RolloutBuffer(
         T, OBSERVATION, action_space, "cpu", gae_lambda=model.gae_lambda, gamma=model.gamma, n_envs=B
     )
@@ -54,7 +62,7 @@ def reference(action_space: gym.Space[Any], options: dict[str, Any]) -> Referenc
     return model
 
 
-def translated(model: ReferencePPO) -> dict[str, torch.Tensor]:
+def translated(model: Reference) -> dict[str, torch.Tensor]:
     """SB3's weights by our names."""
     named = {}
     for name, tensor in model.policy.state_dict().items():
@@ -63,7 +71,7 @@ def translated(model: ReferencePPO) -> dict[str, torch.Tensor]:
     return named
 
 
-def record(model: ReferencePPO) -> Batch:
+def record(model: Reference) -> Batch:
     """One rollout on random observations, with terminations, into SB3's buffer and into a batch of ours."""
     rng = np.random.default_rng(7)
     buffer = model.rollout_buffer
@@ -101,6 +109,22 @@ def record(model: ReferencePPO) -> Batch:
     )
 
 
+def policy_like(model: Reference, action_space: gym.Space[Any]) -> Any:
+    """A policy of ours with SB3's weights."""
+    ours = DiscreteSpec(2) if action_space is DISCRETE else BoxSpec((3,), "float32", (-1.0,) * 3, (1.0,) * 3)
+    spec = EnvironmentSpec("spaces", BoxSpec((4,), "float32", (-5.0,) * 4, (5.0,) * 4), ours)
+    policy = build_policy(spec, ModelSettings(), seed=0)
+    policy.load_state_dict(translated(model))
+    return policy
+
+
+def check_weights(policy: Any, model: Reference) -> None:
+    theirs = translated(model)
+    for name, mine in policy.state_dict().items():
+        error = (mine - theirs[name]).norm() / theirs[name].norm()
+        assert error < 1e-5, name
+
+
 def lane_major(permutation: np.ndarray) -> np.ndarray:
     """SB3 flattens its buffer lane by lane, we step by step: the same rows in its order."""
     return permutation % B * T + permutation // B
@@ -118,13 +142,12 @@ def lane_major(permutation: np.ndarray) -> np.ndarray:
     ],
     ids=["plain", "clipped-value", "raw-advantage", "all-terms", "target-kl"],
 )
-def test_ten_updates_match(action_space: gym.Space[Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_updates_of_ppo_match(
+    action_space: gym.Space[Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.set_num_threads(1)
-    model = reference(action_space, options)
-    ours = DiscreteSpec(2) if action_space is DISCRETE else BoxSpec((3,), "float32", (-1.0,) * 3, (1.0,) * 3)
-    spec = EnvironmentSpec("spaces", BoxSpec((4,), "float32", (-5.0,) * 4, (5.0,) * 4), ours)
-    policy = build_policy(spec, ModelSettings(), seed=0)
-    policy.load_state_dict(translated(model))
+    model = reference_ppo(action_space, options)
+    policy = policy_like(model, action_space)
     ppo = PPO(policy, PPOSettings(n_steps=T, batch_size=64, n_epochs=3, **options), SEED)
     batch = record(model)
     before, stopped = ppo.flat.values.clone(), False
@@ -146,9 +169,33 @@ def test_ten_updates_match(action_space: gym.Space[Any], options: dict[str, Any]
             assert metrics["policy_loss"] == pytest.approx(expected["train/policy_gradient_loss"], abs=1e-5)
             assert metrics["value_loss"] == pytest.approx(expected["train/value_loss"], rel=1e-5)
             assert metrics["approx_kl"] == pytest.approx(np.mean(expected["train/approx_kl"]), abs=1e-6)
-    theirs = translated(model)
-    for name, mine in policy.state_dict().items():
-        error = (mine - theirs[name]).norm() / theirs[name].norm()
-        assert error < 1e-5, name
+    check_weights(policy, model)
     assert (ppo.flat.values - before).norm() / before.norm() > 1e-2, "updates that hardly move anything prove nothing"
     assert stopped == ("target_kl" in options)
+
+
+@pytest.mark.parametrize("action_space", [DISCRETE, BOX], ids=["discrete", "box"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"gae_lambda": 0.9, "ent_coef": 0.01}, {"normalize_advantage": True, "max_grad_norm": 0.05}, {"use_rms_prop": False}],
+    ids=["plain", "entropy", "normalised", "adam"],
+)
+def test_ten_updates_of_a2c_match(action_space: gym.Space[Any], options: dict[str, Any]) -> None:
+    torch.set_num_threads(1)
+    model = ReferenceA2C("MlpPolicy", Spaces(action_space), n_steps=T, seed=3, device="cpu", **options)
+    model = with_buffer(model, action_space)
+    policy = policy_like(model, action_space)
+    adam = {"optimizer": "adam"} if options.get("use_rms_prop") is False else {}
+    ours = {name: value for name, value in options.items() if name != "use_rms_prop"}
+    a2c = A2C(policy, A2CSettings(n_steps=T, **ours, **adam), SEED)
+    batch = record(model)
+    before = a2c.flat.values.clone()
+    for version in range(UPDATES):
+        metrics = a2c.update(Batch(**{**batch.__dict__, "version": version}), 0.0)
+        model.train()
+        expected = model.logger.name_to_value
+        assert metrics["policy_loss"] == pytest.approx(expected["train/policy_loss"], abs=1e-5)
+        assert metrics["value_loss"] == pytest.approx(expected["train/value_loss"], rel=1e-5)
+        assert metrics["explained_variance"] == pytest.approx(expected["train/explained_variance"], abs=1e-5)
+    check_weights(policy, model)
+    assert (a2c.flat.values - before).norm() / before.norm() > 1e-3, "updates that hardly move anything prove nothing"

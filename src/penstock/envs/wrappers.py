@@ -1,0 +1,63 @@
+"""Wrappers for `--wrap penstock.envs.wrappers:NAME`: what common environments need before they fit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from penstock.core.specs import Array
+
+
+class WithoutText(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """Leaves sentences out of a Dict observation."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        assert isinstance(env.observation_space, spaces.Dict)
+        kept = {name: part for name, part in env.observation_space.items() if not isinstance(part, spaces.Text)}
+        self.observation_space = spaces.Dict(kept)
+
+    def observation(self, observation: Any) -> dict[str, Any]:
+        assert isinstance(self.observation_space, spaces.Dict)
+        return {name: observation[name] for name in self.observation_space}
+
+
+def without_text(environment: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    """The environment without the sentences in its observations; as it is, where there are none."""
+    space = environment.observation_space
+    has_text = isinstance(space, spaces.Dict) and any(isinstance(part, spaces.Text) for part in space.values())
+    return WithoutText(environment) if has_text else environment
+
+
+class SmallScreen(gymnasium.ObservationWrapper[Any, Any, Any]):
+    """The observation's `screen` as an 84 x 84 grey image: each pixel the mean of those that it covers."""
+
+    SIDE = 84
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        assert isinstance(env.observation_space, spaces.Dict)
+        others = {name: part for name, part in env.observation_space.items() if name != "screen"}
+        screen = spaces.Box(0, 255, (1, self.SIDE, self.SIDE), np.uint8)
+        self.observation_space = spaces.Dict({"screen": screen, **others})
+
+    def observation(self, observation: Any) -> dict[str, Any]:
+        return {**observation, "screen": _shrunk(np.asarray(observation["screen"]), self.SIDE)[None]}
+
+
+def small_screen(environment: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
+    """ViZDoom's large colour screen as convolutions like it."""
+    return SmallScreen(environment)
+
+
+def _shrunk(image: Array, side: int) -> Array:
+    grey = image.mean(axis=2, dtype=np.float32) if image.ndim == 3 else image.astype(np.float32)
+    for axis, length in enumerate(grey.shape):
+        edges = np.arange(side) * length // side
+        counts = np.diff(np.append(edges, length))
+        shape = (-1, 1) if axis == 0 else (1, -1)
+        grey = np.add.reduceat(grey, edges, axis=axis) / counts.reshape(shape)
+    return grey.round().astype(np.uint8)
