@@ -1,6 +1,6 @@
 """Runs what docs/results.md reports, one thing at a time, and prints each table as it stands there.
 
-    .venv/bin/python docs/results/show.py cartpole|determinism|staleness|stragglers|idle|learning [--out DIR]
+    .venv/bin/python docs/results/show.py cartpole|determinism|breadth|staleness|stragglers|idle|learning [--out DIR]
 
 Every run is a child process, started as a person would start it. Nothing is measured inside this process but the
 processor time of its children. Raw summaries are left in DIR (default: a temporary directory).
@@ -119,6 +119,25 @@ def determinism(stage: Stage) -> None:
     others = [("--seed 2", "seed2"), ("--seed 1 --set learning_rate=0.0025000000025", "rate")]
     for flags, name in others:
         rows += _compare(stage, f"other-{name}", f"{task.replace(' --seed 1', '')} --schedule overlap", [(flags, name)])
+    table(["run", "digest", "model.safetensors", "version", "chaos events", "segments by worker"], rows)
+
+
+def breadth(stage: Stage) -> None:
+    """One digest for other algorithms, images, blocks of one lane and the inference server, whatever the workers and the timing."""
+    rows: list[list[object]] = []
+    workers = [(f"--workers {count}", f"w{count}") for count in (0, 1, 3)]
+    server = [(f"--inference server --workers {count}", f"server{count}") for count in (0, 2)]
+    delays = [("--workers 3 --chaos delays:2", "delays"), ("--workers 2 --inference server --chaos delays:2", "server-delays")]
+    for family, task in (
+        ("a2c", "CartPole-v1 --algo a2c --steps 60000"),
+        ("impala", "CartPole-v1 --algo impala --steps 60000"),
+        ("ppo", "CartPole-v1 --algo ppo --steps 100000"),
+        ("ppo-K3", "CartPole-v1 --algo ppo --steps 100000 --staleness 3"),
+        ("one-lane", "CartPole-v1 --algo ppo --steps 60000 --set n_envs=8 --set n_blocks=8 --set n_steps=128"),
+    ):
+        rows += _compare(stage, family, f"{task} --seed 1 --schedule overlap", [*workers, *server, *delays])
+    pong = [("--workers 0", "w0"), ("--workers 2", "w2"), ("--workers 1 --inference server", "server1")]
+    rows += _compare(stage, "pong", "ALE/Pong-v5 --steps 20480 --seed 1 --schedule overlap", pong)
     table(["run", "digest", "model.safetensors", "version", "chaos events", "segments by worker"], rows)
 
 
@@ -262,7 +281,7 @@ def learning(stage: Stage) -> None:
 
 
 SHOWS: dict[str, Callable[[Stage], None]] = {
-    show.__name__: show for show in (cartpole, determinism, staleness, stragglers, idle, learning)
+    show.__name__: show for show in (cartpole, determinism, breadth, staleness, stragglers, idle, learning)
 }
 
 

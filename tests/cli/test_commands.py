@@ -72,14 +72,14 @@ def job(line: str) -> Job:
 def test_flags_become_settings():
     found = job(
         "CartPole-v1 --schedule async --staleness 3 --depth 2 --workers 2 --steps 1e5 --minutes 1.5 --until-return -1e2 "
-        "--seed 7 --model my.nets:Big --device cpu --inference local --chaos delays:2 --digest full "
+        "--seed 7 --model my.nets:Big --device cpu --inference server --chaos delays:2 --digest full "
         "--set learning_rate=1e-4 --set learner.gamma=0.9 --env-arg gravity=9.8 --env-arg mode=fast "
         "--wrap a.b:c --wrap d:e"
     )
     assert (found.flow.schedule, found.flow.staleness, found.flow.depth) == ("async", 3, 2)
     assert (found.run.workers, found.run.steps, found.run.minutes, found.run.until_return) == (2, 100_000, 1.5, -100.0)
     assert (found.run.seed, found.run.chaos, found.run.digest) == (7, "delays:2", "full")
-    assert (found.model.custom, found.compute.device, found.compute.inference) == ("my.nets:Big", "cpu", "local")
+    assert (found.model.custom, found.compute.device, found.compute.inference) == ("my.nets:Big", "cpu", "server")
     assert (found.learner.learning_rate, found.learner.gamma) == (1e-4, 0.9)
     assert found.env.arguments == {"gravity": 9.8, "mode": "fast"}
     assert found.env.wrappers == ("a.b:c", "d:e")

@@ -85,6 +85,7 @@ NEUTRAL: list[dict[str, Any]] = [
     {"until_return": None},
     {"chaos": "delays"},
     {"stepping": "drift"},
+    {"inference": "server"},
     {"checkpoint__every": 10},
     {"tensorboard": False},
     {"staleness": 1},
@@ -113,6 +114,11 @@ def test_digest_ignores_what_is_only_speed(change: dict[str, Any]):
 @pytest.mark.parametrize("change", DECIDING, ids=str)
 def test_digest_sees_what_decides(change: dict[str, Any]):
     assert config_digest(job(**change)) != config_digest(job())
+
+
+def test_where_policies_act_decides_where_that_may_be_another_device():
+    digests = {config_digest(job(device="cuda", inference=place)) for place in ("local", "server")}
+    assert len(digests) == 2
 
 
 def test_ways_to_step_plain_environments_are_one():

@@ -116,3 +116,12 @@ def test_always_one_sentence(shares: Shares):
     assert said.endswith(".")
     assert "\n" not in said
     assert len(said) < 180
+
+
+def test_a_slow_inference_server_is_not_taken_for_environments_that_sleep():
+    waiting = {"learner_busy": 0.3, "sampler_busy": (0.97, 0.95), "environment_share": 0.2, "inference_share": 0.7, "cores": 4}
+    said = sentence(**waiting, sampler_cpu=0.2, inference_server=True)
+    assert said.startswith("The inference server is the bottleneck (samplers busy 96 %, 70 % of it waiting for its answers)")
+    assert "--inference local" in said
+    busy_elsewhere = {**waiting, "environment_share": 0.7, "inference_share": 0.2}
+    assert sentence(**busy_elsewhere, sampler_cpu=0.9, inference_server=True).startswith("Environments are the bottleneck")

@@ -164,3 +164,13 @@ def test_a_persons_model_acts_through_torch() -> None:
     assert isinstance(build_actor(CHOICES, ModelSettings()), NumpyActor)
     with pytest.raises(Refused, match="backend numpy"):
         build_actor(CHOICES, ModelSettings(), "numpy", custom=Features)
+
+
+def test_on_another_device_weights_and_rows_are_there() -> None:
+    """On torch's device that keeps no numbers: all is done there, up to the point where numbers are asked for."""
+    actor: Any = build_actor(MOTORS, ModelSettings(), "torch", device="meta")
+    actor.flat.published.copy_(torch.zeros(actor.layout.size))
+    assert actor.flat.published.device.type == "meta"
+    assert {parameter.device.type for parameter in actor.policy.parameters()} == {"meta"}
+    with pytest.raises(NotImplementedError, match="meta"):
+        actor.value(observations(MOTORS, 4))

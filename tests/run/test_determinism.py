@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+
+from penstock.run.training import Outcome
 
 pytestmark = pytest.mark.processes
 
@@ -23,6 +26,22 @@ SMALL: dict[str, Any] = {
 }
 
 
+def digest_of(outcome: Outcome) -> str:
+    """Of a run that went as it should: one that broke at once may have the digest of another that did."""
+    assert outcome.error is None
+    assert outcome.summary["version"] >= 7
+    digest = outcome.summary["digest"]
+    assert isinstance(digest, str)
+    return digest
+
+
+SCHEDULES: list[dict[str, Any]] = [
+    {"schedule": "sync"},
+    {"schedule": "overlap"},
+    {"schedule": "overlap", "staleness": 3},
+]
+
+
 def digests(run_dir: Path) -> list[str]:
     lines = [json.loads(line) for line in (run_dir / "journal.jsonl").read_text().splitlines()]
     return [line["digest"] for line in lines if line["event"] in ("trained", "learner_ready")]
@@ -32,7 +51,7 @@ def model_bytes(run_dir: Path, version: int) -> bytes:
     return (run_dir / "checkpoints" / str(version) / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("schedule", [{"schedule": "sync"}, {"schedule": "overlap"}, {"schedule": "overlap", "staleness": 3}])
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_timing_and_worker_count_change_nothing(run_training, schedule):
     first = run_training("CartPole-v1", **SMALL, **schedule, workers=0)
     assert len(set(digests(first.run_dir))) == first.summary["version"] + 1  # every link of the chain is another
@@ -45,6 +64,78 @@ def test_timing_and_worker_count_change_nothing(run_training, schedule):
         assert digests(other.run_dir) == digests(first.run_dir)
         assert model_bytes(other.run_dir, other.summary["version"]) == model_bytes(first.run_dir, first.summary["version"])
     assert others[1].summary["chaos_events"] > 0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_where_policies_act_changes_nothing(run_training, schedule):
+    settings = {**SMALL, **schedule, "steps": 1500}
+    local = run_training("CartPole-v1", **settings, workers=1)
+    others = [
+        run_training("CartPole-v1", **settings, workers=0, inference="server"),
+        run_training("CartPole-v1", **settings, workers=1, inference="server", stepping="drift"),
+        run_training("CartPole-v1", **settings, workers=3, inference="server", chaos="delays:2"),
+    ]
+    for other in others:
+        assert digest_of(other) == digest_of(local)
+        assert digests(other.run_dir) == digests(local.run_dir)
+        assert model_bytes(other.run_dir, other.summary["version"]) == model_bytes(local.run_dir, local.summary["version"])
+    assert others[2].summary["chaos_events"] > 0
+
+
+def test_nor_with_blocks_of_one_lane_that_drift_in_threads(run_training):
+    settings = {**SMALL, "steps": 1000, "n_envs": 4, "parallel": "threads", "batch_size": 16}
+    ways = [("local", 1), ("server", 0), ("server", 1), ("server", 2)]
+    for shape in ({"n_blocks": 4}, {"n_blocks": 1, "stepping": "drift"}):
+        found = {
+            digest_of(
+                run_training(
+                    "CartPole-v1", **{**settings, **shape}, inference=inference, workers=min(workers, shape["n_blocks"])
+                )
+            )
+            for inference, workers in ways
+        }
+        assert len(found) == 1
+
+
+class Torso(torch.nn.Module):
+    """A network that acts through torch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 16)
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.layer(observation))
+
+
+def test_nor_for_a_network_of_ones_own_and_continuous_actions(run_training):
+    settings = {**SMALL, "steps": 1000}
+    found = {
+        digest_of(run_training("Pendulum-v1", **settings, workers=workers, inference=inference, model=Torso))
+        for workers, inference in ((1, "local"), (0, "server"), (2, "server"))
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("env", ["penstock/Mixed-v0", "penstock/Masked-v0"])
+def test_nor_for_actions_of_many_parts_and_masks(run_training, env):
+    settings = {**SMALL, "steps": 1000, "network": "mlp", "normalize_observation": False, "parallel": "threads"}
+    ways = [("local", "together"), ("server", "together"), ("server", "drift")]
+    found = {
+        digest_of(run_training(env, **settings, workers=1, inference=inference, stepping=stepping))
+        for inference, stepping in ways
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("algo", ["a2c", "impala"])
+def test_nor_for_other_algorithms(run_training, algo):
+    settings = {name: value for name, value in SMALL.items() if name != "batch_size"}
+    found = {
+        digest_of(run_training("CartPole-v1", algo=algo, **{**settings, "steps": 1000}, workers=1, inference=inference))
+        for inference in ("local", "server")
+    }
+    assert len(found) == 1
 
 
 def test_how_plain_environments_are_stepped_changes_nothing(run_training):
@@ -74,8 +165,11 @@ def test_another_seed_or_learning_rate_gives_another_digest(run_training):
     assert len(found) == 3
 
 
-def test_free_flow_has_no_digest_and_keeps_its_bound(run_training):
-    outcome = run_training("CartPole-v1", **SMALL, schedule="async", staleness=1, workers=2, chaos="delays:2")
+@pytest.mark.parametrize("inference", ["local", "server"])
+def test_free_flow_has_no_digest_and_keeps_its_bound(run_training, inference):
+    wishes = {"schedule": "async", "staleness": 1, "workers": 2, "chaos": "delays:2", "inference": inference}
+    outcome = run_training("CartPole-v1", **SMALL, **wishes)
+    assert outcome.error is None
     assert outcome.summary["digest"] is None
     assert outcome.summary["staleness_max"] <= 1
     assert outcome.summary["dropped_segments"] == 0

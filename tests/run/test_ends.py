@@ -177,12 +177,14 @@ def test_a_reader_that_leaves_costs_nothing_of_the_run(tmp_path):
     assert (summary["stop_reason"], summary["env_steps"] >= 60_000) == ("steps", True)
 
 
-def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_path):
+@pytest.mark.parametrize(("inference", "members"), [("local", 4), ("server", 5)])
+def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_path, inference, members):
     run = tmp_path / "run"
-    process = start("CartPole-v1", *SLOW, "--workers", "2", "--out", str(run), "--quiet", cwd=tmp_path)
+    where = ["--workers", "2", "--inference", inference, "--out", str(run)]
+    process = start("CartPole-v1", *SLOW, *where, "--quiet", cwd=tmp_path)
     wait_for_version(run, 2)
     family = descendants(process)
-    assert len(family) == 4  # fork server, learner, two samplers
+    assert len(family) == members  # fork server, learner, two samplers, an inference server
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=10)
     assert psutil.wait_procs(family, timeout=2)[1] == []
@@ -276,6 +278,7 @@ def test_what_cannot_be_trained_on_is_one_line_and_exit_code_2(tmp_path, parts, 
         (["CartPole-v1", "--set", "learning_rat=1"], ["learning_rat", "learning_rate"]),
         (["CartPole-v1", "--schedule", "sync", "--staleness", "2"], ["sync", "overlap"]),
         (["CartPole-v1", "--schedule", "async", "--workers", "0"], ["async", "--workers"]),
+        (["CartPole-v1", "--inference", "remote"], ["remote", "local", "server"]),
         (["CartPole-v1", "--set", "batch_size=1000"], ["1000", "nearest legal"]),
         (["CartPole-v1", "--out", "full"], ["full", "not empty"]),
         (["CartPole-v1", "--out", "/proc/nowhere"], ["/proc/nowhere"]),

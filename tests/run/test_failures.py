@@ -210,3 +210,97 @@ def test_the_step_budget_ends_with_the_first_whole_batch_past_it(run_training):
     assert records[-1]["env_steps"] == outcome.summary["env_steps"]
     assert outcome.summary["masked_steps"] + outcome.summary["env_steps"] == 64 * outcome.summary["version"]
     assert outcome.summary["samples_consumed"] == 4 * outcome.summary["env_steps"]
+
+
+# ---------------------------------------------------------------- the inference server
+
+SERVED: dict[str, Any] = {**SMALL, "inference": "server"}
+
+
+def servers() -> list[psutil.Process]:
+    return [process for process in psutil.Process().children(recursive=True) if process.name() == "penstock-infer"]
+
+
+def test_a_server_that_is_killed_is_named_and_the_run_is_saved(run_training):
+    killed: list[psutil.Process] = []
+
+    def kill_at_three(record: dict[str, Any]) -> None:
+        if record["version"] == 3:
+            killed.extend(servers())
+            for process in killed:
+                process.kill()
+
+    outcome = run_training("CartPole-v1", **SERVED, workers=2, callback=kill_at_three)
+    assert len(killed) == 1
+    assert isinstance(outcome.error, WorkerDied)
+    assert "inference server was ended by SIGKILL" in str(outcome.error)
+    assert outcome.exit_code == 1
+    told = journal(outcome.run_dir)
+    assert [entry["message"] for entry in told if entry["event"] == "fault"] == [str(outcome.error)], "nobody else is blamed"
+    saved = [entry["version"] for entry in told if entry["event"] == "checkpoint"]
+    assert saved[-1] == outcome.summary["version"] >= 3
+
+
+class BreaksWhenActing(torch.nn.Module):
+    """Its hundredth action is one too many; what the learner computes is well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.acted = torch.nn.Linear(4, 8), 0
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        self.acted += not self.training
+        if self.acted == 100:
+            self.break_down()
+        return self.layer(observation)
+
+    def break_down(self) -> None:
+        raise ValueError("a cog is missing")
+
+
+class HangsWhenActing(BreaksWhenActing):
+    def break_down(self) -> None:
+        time.sleep(3600)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_breaks_in_the_server_is_named_with_place_and_cause(run_training, workers):
+    outcome = run_training("CartPole-v1", **SERVED, workers=workers, model=BreaksWhenActing)
+    message = str(outcome.error)
+    assert message.startswith("inference server: ValueError: a cog is missing (")
+    assert "test_failures.py, line" in message
+    assert outcome.summary["stop_reason"] == "error"
+    assert (outcome.run_dir / "summary.json").exists()
+
+
+@pytest.mark.parametrize("schedule", ["overlap", "async"])
+def test_a_server_that_hangs_is_killed_past_its_lease_and_named(run_training, schedule):
+    outcome = run_training("CartPole-v1", **SERVED, schedule=schedule, lease_s=0.5, workers=2, model=HangsWhenActing)
+    assert isinstance(outcome.error, WorkerDied)
+    assert "inference server was killed: it took longer than its lease" in str(outcome.error)
+
+
+def test_an_environment_that_raises_beside_a_server_is_named_all_the_same(run_training):
+    outcome = run_training(Troublesome, **SERVED, workers=2, envs={"arguments": {"trouble": "raise"}})
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert "a gear broke" in str(outcome.error)
+
+
+def test_nothing_is_left_of_a_run_with_a_server(run_training):
+    outcome = run_training("CartPole-v1", **SERVED | {"steps": 500}, workers=2)
+    assert outcome.error is None
+    assert psutil.wait_procs(servers(), timeout=2)[1] == []
+
+
+class SlowWhenActing(BreaksWhenActing):
+    """Every action takes its time; it is the device that is waited for, so to say."""
+
+    def forward(self, observation: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.0 if self.training else 0.002)
+        return self.layer(observation)
+
+
+def test_a_slow_server_is_called_the_bottleneck(run_training):
+    outcome = run_training("CartPole-v1", **SERVED | {"steps": 1000}, workers=2, model=SlowWhenActing)
+    assert outcome.error is None
+    assert outcome.summary["bottleneck"].startswith("The inference server is the bottleneck")

@@ -48,6 +48,12 @@ def test_weights_count_as_often_as_they_are_kept(tmp_path, monkeypatch):
         check_resources(wiring)
 
 
+def test_an_inference_server_keeps_the_only_weights_that_act(tmp_path):
+    wide = {"hidden_sizes": (64, 64), "n_envs": 16, "n_blocks": 4, "workers": 4, "staleness": 2}
+    with_server = resources.copies_of_weights(wiring_of(tmp_path, **wide, inference="server"))
+    assert (with_server, resources.copies_of_weights(wiring_of(tmp_path, **wide))) == ((2 + 2) + 5 + 3, (2 + 2) + 5 + 3 * 4)
+
+
 def test_descriptors_of_concurrent_lanes_are_counted(tmp_path, monkeypatch):
     crowd = {"n_envs": 1000, "n_blocks": 4, "parallel": "threads", "n_steps": 16, "batch_size": 16}
     monkeypatch.setattr(resources, "most_descriptors", lambda: 2127)

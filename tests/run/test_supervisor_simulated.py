@@ -34,7 +34,9 @@ def run(tmp_path: Path) -> Simulate:
         settings = {name: wishes.pop(name) for name in ("steps", "minutes", "lease_s") if name in wishes}
         flow = {name: wishes.pop(name) for name in ("staleness", "depth", "segments_per_batch") if name in wishes}
         around = {
-            name: wishes.pop(name) for name in ("num_blocks", "num_workers", "checkpoint_every", "callback_s") if name in wishes
+            name: wishes.pop(name)
+            for name in ("num_blocks", "num_workers", "checkpoint_every", "callback_s", "inference_server")
+            if name in wishes
         }
         wishes.setdefault("pace", Pace(seed=seed))
         script = Script(seed=seed, troubles=troubles, **wishes)
@@ -266,6 +268,65 @@ def test_pinned_flow_kills_the_worker_and_the_run_names_it(run: Simulate, schedu
     assert 6.0 < done.world.clock.now() < 9.0, "3 s for each of its two blocks"
 
 
+# ---------------------------------------------------------------- with an inference server
+
+
+SERVER = "inference server"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_with_a_server_runs_reach_the_budget_all_the_same(run: Simulate, schedule: str) -> None:
+    done = run(schedule, 0, steps=12 * BATCH, inference_server=True)
+    check_books(done)
+    assert (done.ending.reason, done.ending.error) == ("steps", None)
+    assert [e["title"] for e in done.told("worker_started")] == ["learner", SERVER, "sampler-0", "sampler-1"]
+    assert done.sent(messages.Ping) == []
+
+
+@pytest.mark.parametrize(("schedule", "what"), itertools.product(SCHEDULES, ("die", "fault")))
+def test_the_servers_end_is_the_runs_end_and_it_is_named(run: Simulate, schedule: str, what: Any) -> None:
+    for seed in range(15):
+        trouble = Trouble(1.0 + 0.037 * seed, SERVER, what, signal.SIGSEGV)
+        done = run(schedule, seed, trouble, steps=FOREVER, inference_server=True)
+        check_books(done)
+        said = f"{SERVER} was ended by SIGSEGV" if what == "die" else f"{SERVER} broke"
+        assert said in str(done.ending.error)
+        assert done.told("checkpoint")[-1]["version"] == done.telemetry.version > 0, "the newest version is saved"
+
+
+def test_a_server_that_ends_before_the_first_segment_is_named(run: Simulate) -> None:
+    done = run("overlap", 0, Trouble(0.21, SERVER, "die", signal.SIGKILL), steps=FOREVER, inference_server=True)
+    assert f"{SERVER} was ended by SIGKILL" in str(done.ending.error)
+    assert done.telemetry.version == 0
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_server_that_hangs_is_ended_and_named_not_those_who_wait_for_it(run: Simulate, schedule: str) -> None:
+    """A lease of 3 s for each of a worker's two blocks, then 3 s in which the server may say that it is there."""
+    done = run(schedule, 0, Trouble(1.0, SERVER, "hang"), steps=FOREVER, lease_s=3.0, inference_server=True)
+    check_books(done)
+    assert isinstance(done.ending.error, WorkerDied)
+    assert f"{SERVER} was killed: it took longer than its lease (run.lease_s = 3 s)" in str(done.ending.error)
+    assert len(done.sent(messages.Ping)) == 1
+    assert done.told("worker_lost") == []
+    assert done.telemetry.dropped_segments == (0 if schedule != "async" else done.law.dropped_segments)
+    assert 9.0 < done.world.clock.now() < 12.0
+
+
+@pytest.mark.parametrize("schedule", ["sync", "overlap"])
+def test_a_sampler_that_hangs_beside_a_server_that_answers_is_named(run: Simulate, schedule: str) -> None:
+    done = run(schedule, 0, Trouble(1.0, "sampler-1", "hang"), steps=FOREVER, lease_s=3.0, inference_server=True)
+    check_books(done)
+    assert "sampler-1 (blocks [2, 3]) was killed" in str(done.ending.error)
+
+
+def test_async_beside_a_server_gives_a_hung_worker_up_and_goes_on(run: Simulate) -> None:
+    done = run("async", 0, Trouble(1.0, "sampler-1", "hang"), steps=40 * BATCH, lease_s=3.0, inference_server=True)
+    check_books(done)
+    assert (done.ending.reason, done.ending.error) == ("steps", None)
+    assert done.telemetry.dropped_segments == 2
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_minutes_end_at_the_first_version_boundary(run: Simulate, schedule: str) -> None:
     done = run(schedule, steps=FOREVER, minutes=0.1, save_s=0.0)
@@ -308,9 +369,10 @@ def test_pinned_runs_train_the_same_segments_whatever_the_workers_and_delays(run
 @pytest.mark.timeout(1800)
 def test_thousands_of_runs_with_trouble_at_any_moment(run: Simulate) -> None:
     for seed in range(1500):
-        who = ("learner", "sampler-0", "sampler-1", "run")[seed % 4]
-        what: Any = "signal" if who == "run" else ("die", "fault", "hang")[seed // 4 % 3]
+        who = ("learner", "sampler-0", "sampler-1", "run", SERVER)[seed % 5]
+        what: Any = "signal" if who == "run" else ("die", "fault", "hang")[seed // 5 % 3]
         trouble = Trouble((seed * 0.618) % 5, who, what, signal.SIGTERM)
         minutes = 1.0
-        done = run(SCHEDULES[seed % 3], seed, trouble, steps=80 * BATCH, lease_s=3.0, minutes=minutes)
+        around = {"minutes": minutes, "inference_server": who == SERVER or seed % 2 == 0}
+        done = run(SCHEDULES[seed % 3], seed, trouble, steps=80 * BATCH, lease_s=3.0, **around)
         check_books(done)

@@ -12,16 +12,21 @@ from penstock.transport.channel import MAX_MESSAGE_BYTES
 from penstock.transport.messages import (
     MAX_DETAILS,
     MAX_LINE,
+    Answer,
     Anything,
+    Ask,
     Done,
     Episodes,
     Fault,
     HandIn,
     LetGo,
     Message,
+    Ping,
+    Pong,
     Ready,
     Save,
     Saved,
+    Serve,
     Slot,
     Start,
     Stop,
@@ -66,6 +71,11 @@ EXAMPLES: list[Anything] = [
     TRAINED,
     Saved(3, "checkpoints/3"),
     Fault("EnvironmentFault", "a gear broke", "Traceback ..."),
+    Serve(),
+    Ping(),
+    Pong(),
+    Ask(1, 2, 3, 4, True),
+    Answer(1, False, 2),
 ]
 
 

@@ -16,8 +16,6 @@ class Recording(PPO):
     directory = ""
 
     def update(self, batch: Batch, progress: float) -> dict[str, float]:
-        np.savez(
-            Path(self.directory) / f"batch{batch.version:05}.npz",
-            **{name: part for name, part in vars(batch).items() if part is not None},
-        )
+        arrays = {name: array for name, array in vars(batch).items() if array is not None}
+        np.savez(Path(self.directory) / f"batch{batch.version:05}.npz", **arrays)
         return super().update(batch, progress)

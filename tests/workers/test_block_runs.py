@@ -20,6 +20,9 @@ from penstock.envs.opening import open_block
 from penstock.envs.probing import probe
 from penstock.envs.settings import EnvSettings
 from penstock.store.slots import Segment, SegmentShape, Slots
+from penstock.workers.acting import AtHand
+from penstock.workers.actors import SegmentActor
+from penstock.workers.hours import Hours
 from penstock.workers.sampling import BlockRun, Finished
 
 SEED, EPISODE_STEPS = 11, 5
@@ -92,13 +95,37 @@ class NamingActor:
         return action
 
 
+class Late:
+    """Answers after some looks, from what lies in the slot by then, as a server does."""
+
+    def __init__(self, at_hand: AtHand, slot: Segment, lanes: int, random: np.random.Generator) -> None:
+        self._at_hand, self._slot, self._lanes, self._random = at_hand, slot, np.arange(lanes), random
+        self.to_environment = at_hand.to_environment
+        self._left = 0  # looks until it is there
+
+    def ask(self, observation: Array, step: Any, *, closing: bool = False) -> None:
+        assert self._left == 0, "a block has one question under way at most"
+        self._steps, self._closing = np.zeros(len(self._lanes), int) + step, closing
+        self._left = int(self._random.integers(1, 6))
+
+    def answer(self) -> Acted | None:
+        self._left -= 1
+        if self._left:
+            return None
+        rows = self._slot.observation[self._steps, self._lanes]
+        return self._at_hand.ask(rows, self._steps, closing=self._closing)
+
+
 class Drive:
     """A block run with slots of its own, and a reader that checks every segment."""
 
-    def __init__(self, *, lanes: int, steps: int, drift: bool, latency: int | None, gamma: float | None = None) -> None:
+    def __init__(
+        self, *, lanes: int, steps: int, drift: bool, latency: int | None, gamma: float | None = None, late: int | None = None
+    ) -> None:
         self.environment = Latent(lanes, latency)
         self.slots = Slots.create(self.environment.spec, SegmentShape(steps, lanes), 1)
-        self.run = BlockRun(0, self.environment, seed=SEED, drift=drift, return_gamma=gamma)
+        self.run = BlockRun(0, self.environment, drift=drift, return_gamma=gamma)
+        self._late = None if late is None else np.random.default_rng(late)
         self.reader = CountingReader(0, lanes, seed=SEED, **COUNTING)
 
     def begin(self, number: int) -> None:
@@ -106,7 +133,11 @@ class Drive:
         for name in ("valid", "terminated", "truncated"):
             getattr(slot, name)[...] = True  # what the slot held before must not shine through
         slot.reward[...] = slot.log_prob[...] = slot.value[...] = 77
-        self.run.begin(number, slot, NamingActor())  # type: ignore[arg-type]  # all that a run uses of an Actor
+        lanes, steps = self.environment.num_lanes, len(slot.reward)
+        actor: Any = NamingActor()  # all that is used of an Actor
+        segment = SegmentActor(actor, seed=SEED, block=0, segment=number, steps=steps, lanes=lanes)
+        acting: Any = AtHand(segment, actor.to_environment, Hours())
+        self.run.begin(number, slot, acting if self._late is None else Late(acting, slot, lanes, self._late))
 
     def finish(self) -> tuple[Finished, Segment]:
         for _ in range(10_000):
@@ -122,18 +153,20 @@ class Drive:
         return segment
 
 
+SEEDS = st.none() | st.integers(0, 999)
 SIZES = {"lanes": st.integers(1, 4), "steps": st.integers(1, 9)}
 
 
 @settings(max_examples=40)
-@given(**SIZES, latencies=st.tuples(st.integers(0, 999), st.integers(0, 999)))
-def test_together_and_drift_write_the_same_segments_to_the_bit(lanes, steps, latencies):
-    def segments(drift: bool, latency: int | None) -> list[Segment]:
-        drive = Drive(lanes=lanes, steps=steps, drift=drift, latency=latency, gamma=0.9)
+@given(**SIZES, latencies=st.tuples(st.integers(0, 999), st.integers(0, 999)), late=st.integers(0, 999))
+def test_together_and_drift_at_hand_and_late_write_the_same_segments_to_the_bit(lanes, steps, latencies, late):
+    def segments(drift: bool, latency: int | None, late: int | None = None) -> list[Segment]:
+        drive = Drive(lanes=lanes, steps=steps, drift=drift, latency=latency, gamma=0.9, late=late)
         return [drive.segment(number) for number in range(4)]
 
     plain = segments(drift=False, latency=None)
     ways = [segments(False, latencies[0]), segments(True, None), segments(True, latencies[0]), segments(True, latencies[1])]
+    ways += [segments(drift, latency, late) for drift in (False, True) for latency in (None, latencies[0])]
     for other in ways:
         assert same_bytes(plain, other)
 
@@ -171,9 +204,9 @@ def test_draws_belong_to_block_and_segment():
 # ---------------------------------------------------------------- cut and abandoned
 
 
-@given(**SIZES, drift=st.booleans(), latency=st.none() | st.integers(0, 999), moments=st.lists(st.integers(0, 25), min_size=3))
-def test_a_cut_hands_in_what_there_is_and_goes_on_mid_episode(lanes, steps, drift, latency, moments):
-    drive = Drive(lanes=lanes, steps=steps, drift=drift, latency=latency)
+@given(**SIZES, drift=st.booleans(), latency=SEEDS, late=SEEDS, moments=st.lists(st.integers(0, 25), min_size=3))
+def test_a_cut_hands_in_what_there_is_and_goes_on_mid_episode(lanes, steps, drift, latency, late, moments):
+    drive = Drive(lanes=lanes, steps=steps, drift=drift, latency=latency, late=late)
     for number, moment in enumerate(moments[:8]):
         drive.begin(number)
         finished = None
@@ -198,8 +231,9 @@ def test_a_cut_hands_in_what_there_is_and_goes_on_mid_episode(lanes, steps, drif
 
 @pytest.mark.parametrize("drift", [False, True])
 @pytest.mark.parametrize("latency", [None, 5])
-def test_a_cut_before_the_first_step_still_takes_one(drift, latency):
-    drive = Drive(lanes=3, steps=7, drift=drift, latency=latency)
+@pytest.mark.parametrize("late", [None, 5])
+def test_a_cut_before_the_first_step_still_takes_one(drift, latency, late):
+    drive = Drive(lanes=3, steps=7, drift=drift, latency=latency, late=late)
     drive.begin(0)
     drive.run.cut()
     finished, segment = drive.finish()
@@ -219,18 +253,19 @@ def test_a_cut_does_not_last():
     assert (finished.steps, finished.short) == (4, False)
 
 
-@given(drift=st.booleans(), latency=st.none() | st.integers(0, 999), moment=st.integers(0, 30))
-def test_an_abandoned_segment_is_let_go_and_its_episodes_are_not_reported(drift, latency, moment):
+@given(drift=st.booleans(), latency=SEEDS, late=SEEDS, moment=st.integers(0, 30))
+def test_an_abandoned_segment_is_let_go_and_its_episodes_are_not_reported(drift, latency, late, moment):
     lanes, steps = 3, 40
-    drive = Drive(lanes=lanes, steps=steps, drift=drift, latency=latency)
+    drive = Drive(lanes=lanes, steps=steps, drift=drift, latency=latency, late=late)
     drive.begin(0)
     for _ in range(moment):
         drive.run.advance()
-    while not drive.run.abandon():  # its environments are still at work: the slot is not let go of yet
-        assert drive.run.awaiting
+    while not drive.run.abandon():  # somebody is still at work for it: the slot is not let go of yet
+        assert drive.run.awaiting or drive.run.asked
         assert drive.run.number == 0
     assert drive.run.number is None
     assert not drive.run.awaiting
+    assert not drive.run.asked
     ended = drive.environment.terminated | drive.environment.truncated
     standing = drive.environment.observation.copy()
     drive.begin(1)

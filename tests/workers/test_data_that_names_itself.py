@@ -68,11 +68,11 @@ def readers(*, truncate: bool = False) -> list[CountingReader]:
     return [CountingReader(block, LANES, seed=SEED, episode_steps=5, ragged=True, truncate=truncate) for block in range(BLOCKS)]
 
 
-@pytest.mark.parametrize("schedule", ["sync", "overlap"])
+@pytest.mark.parametrize(("schedule", "inference"), [("sync", "local"), ("overlap", "local"), ("overlap", "server")])
 @pytest.mark.parametrize(("parallel", "truncate"), [("serial", True), ("threads", False), ("processes", True)])
-def test_pinned_batches_hold_every_block_in_order(recorded, schedule, parallel, truncate):
+def test_pinned_batches_hold_every_block_in_order(recorded, schedule, inference, parallel, truncate):
     arguments = {"episode_steps": 5, "ragged": True, "truncate": truncate}
-    batches, outcome = recorded(schedule=schedule, parallel=parallel, envs={"arguments": arguments})
+    batches, outcome = recorded(schedule=schedule, inference=inference, parallel=parallel, envs={"arguments": arguments})
     blocks = readers(truncate=truncate)
     for version, batch in enumerate(batches):
         assert batch["version"] == version
@@ -84,11 +84,13 @@ def test_pinned_batches_hold_every_block_in_order(recorded, schedule, parallel, 
     assert sum(reader.ends for reader in blocks) == outcome.summary["episodes"]
 
 
+@pytest.mark.parametrize("inference", ["local", "server"])
 @pytest.mark.parametrize("chaos", [None, "delays:2", "slow:1=5"])
-def test_free_batches_lose_and_repeat_nothing(recorded, chaos):
+def test_free_batches_lose_and_repeat_nothing(recorded, chaos, inference):
     """Whole or cut, each segment begins exactly where its block's last one stopped."""
     arguments = {"episode_steps": 5, "ragged": True}
-    batches, outcome = recorded(schedule="async", staleness=1, chaos=chaos, envs={"arguments": arguments})
+    wishes = {"schedule": "async", "staleness": 1, "chaos": chaos, "inference": inference}
+    batches, outcome = recorded(**wishes, envs={"arguments": arguments})
     blocks = readers()
     for batch in batches:
         for segment in segments_of(batch):

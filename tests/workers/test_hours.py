@@ -56,3 +56,21 @@ def test_what_is_under_way_is_told_up_to_now():
     clock.now = 5.0
     hours.end_stepping()
     assert hours.account().environment_s == 3.0
+
+
+def test_waiting_for_the_server_is_inference_unless_environments_are_at_work():
+    clock = Clock()
+    hours = Hours(clock, clock)
+    hours.begin_segment()
+    for _ in range(2):
+        hours.begin_asking()
+        clock.now += 1.0
+    hours.begin_stepping()
+    clock.now += 4.0
+    hours.end_stepping()
+    hours.end_asking()
+    clock.now += 0.5
+    hours.end_asking()
+    clock.now += 0.25
+    spent = hours.account()
+    assert (spent.inference_s, spent.environment_s, spent.idle_s, spent.elapsed_s) == (2.5, 4.0, 0.0, 6.75)

@@ -11,7 +11,8 @@ from penstock.models.actor import build_actor
 from penstock.transport.channel import LocalChannel
 from penstock.transport.messages import Done, HandIn, LetGo, Save, Start, Stop, Up, WriteOff
 from penstock.weights.board import TornRead
-from penstock.workers.sampler import Actors, Sampler, work_inline
+from penstock.workers.actors import Actors
+from penstock.workers.sampler import Sampler, work_inline
 
 
 class Desk:

@@ -19,10 +19,11 @@ from penstock.models.flat import FlatParameters
 from penstock.models.layout import mlp_layout
 from penstock.models.normaliser import Normaliser
 from penstock.models.settings import ModelSettings
+from penstock.store.asks import Asks
 from penstock.store.slots import SegmentShape, Slots
 from penstock.weights.board import Board
 from penstock.workers.chaos import ChaosPlan
-from penstock.workers.plans import LearnerPlan, MemoryPlan, SamplerPlan
+from penstock.workers.plans import InferencePlan, LearnerPlan, MemoryPlan, SamplerPlan
 from penstock.workers.settings import ComputeSettings
 
 SEED, LANES, STEPS = 5, 3, 8
@@ -32,6 +33,7 @@ MAKER = EnvironmentMaker.of(ENVIRONMENTS)
 SPEC = probe(MAKER, ENVIRONMENTS).spec
 MODEL = ModelSettings(hidden_sizes=(4,))
 SHAPE = SegmentShape(STEPS, LANES)
+SIZES = {"num_weights": mlp_layout(SPEC, MODEL).size, "num_statistics": Normaliser(SPEC, MODEL).size}
 
 
 class Noting:
@@ -82,7 +84,6 @@ def learner_plan(run_dir: Path, **changes: Any) -> LearnerPlan:
 
 
 def sampler_plan(**changes: Any) -> SamplerPlan:
-    sizes = {"num_weights": mlp_layout(SPEC, MODEL).size, "num_statistics": Normaliser(SPEC, MODEL).size}
     plan = SamplerPlan(
         index=0,
         incarnation=7,
@@ -93,7 +94,7 @@ def sampler_plan(**changes: Any) -> SamplerPlan:
         parallel="serial",
         model=MODEL,
         custom_model=None,
-        memory=MemoryPlan(SHAPE, 4, **sizes, board_places=3),
+        memory=MemoryPlan(SHAPE, 4, num_blocks=2, **SIZES, board_places=3),
         seed=SEED,
         drift=False,
         return_gamma=None,
@@ -101,6 +102,24 @@ def sampler_plan(**changes: Any) -> SamplerPlan:
         chaos=ChaosPlan(),
     )
     return replace(plan, **changes)
+
+
+def inference_plan(**changes: Any) -> InferencePlan:
+    plan = InferencePlan(
+        incarnation=3,
+        spec=SPEC,
+        model=MODEL,
+        custom_model=None,
+        memory=sampler_plan().memory,
+        seed=SEED,
+        compute=ComputeSettings(inference="server"),
+        chaos=ChaosPlan(),
+    )
+    return replace(plan, **changes)
+
+
+def new_asks() -> Asks:
+    return Asks.create(SPEC, lanes=LANES, blocks=2)
 
 
 def new_slots() -> Slots:

@@ -19,6 +19,7 @@ from penstock.run.job import Job
 _ONLY_SPEED: dict[str, set[str] | None] = {
     "run": {"workers", "chaos", "steps", "minutes", "until_return", "lease_s", "debug", "experiment"},
     "envs": {"stepping"},
+    "compute": {"inference"},
     "checkpoint": None,
     "metrics": None,
 }
@@ -82,6 +83,8 @@ def config_digest(job: Job) -> str:
             deciding[section] = {field: value for field, value in settings.items() if field not in neutral}
     if deciding["envs"].get("parallel") in _SAME_LANES:
         deciding["envs"]["parallel"] = _SAME_LANES
+    if job.compute.device != "cpu":
+        deciding["compute"]["inference"] = job.compute.inference  # it may act on that device, which sums in another order
     if "linear" in deciding["learner"].values():
         deciding["steps"] = job.run.steps  # what is annealed over the run depends on its length
     return hashlib.sha256(msgspec.json.encode(deciding, order="sorted")).hexdigest()

@@ -142,6 +142,9 @@ class World(Protocol):
 
     def start_learner(self, worker: int) -> None: ...
 
+    def start_inference(self, worker: int) -> None:
+        """Start the inference server, before any sampler."""
+
     def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None: ...
 
     def send(self, worker: int, message: Any) -> None:

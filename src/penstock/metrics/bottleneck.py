@@ -33,7 +33,9 @@ class Shares:
     environment_share: float = 0.0
     """Of the samplers' busy time: spent in environments, waiting for them included."""
     inference_share: float = 0.0
-    """Of the samplers' busy time: spent in forward passes."""
+    """Of the samplers' busy time: spent in forward passes, or waiting for those of the inference server."""
+    inference_server: bool = False
+    """Forward passes are computed there, not in the samplers."""
     sampler_cpu: float | None = None
     """Of the samplers' busy time: a processor was at work. None: not known."""
     supervisor_busy: float = 0.0
@@ -42,6 +44,11 @@ class Shares:
     slowest_block_wait: float = 0.0
     """Of the stretch: the learner waited for this block alone, all others being ready."""
     cores: int = 1
+
+    @property
+    def num_workers(self) -> int:
+        """Processes that compute: samplers, learner, and the inference server where there is one."""
+        return len(self.sampler_busy) + 1 + self.inference_server
 
     @property
     def mean_sampler(self) -> float:
@@ -119,6 +126,11 @@ def _samplers(shares: Shares) -> str | None:
         return None
     busy = f"busy {percent(shares.mean_sampler)}"
     workers = len(shares.sampler_busy)
+    if shares.inference_server and shares.inference_share > shares.environment_share:
+        return (
+            f"The inference server is the bottleneck (samplers {busy}, {percent(shares.inference_share)} of it waiting for its "
+            f"answers): try larger blocks (more envs.n_envs) or --inference local."
+        )
     if shares.sampler_cpu is not None and shares.sampler_cpu < SLEEPING:
         return (
             f"Environments that sleep are the bottleneck (samplers {busy}, computing {percent(shares.sampler_cpu)} of "
@@ -136,8 +148,8 @@ def _samplers(shares: Shares) -> str | None:
 def _nothing(shares: Shares) -> str:
     """Neither side is full: each waits for the other in turn, which more room between them smooths out."""
     both = f"learner {percent(shares.learner_busy)}, samplers {percent(shares.mean_sampler)} busy"
-    if len(shares.sampler_busy) + 1 > shares.cores:
-        return f"Neither side is full ({both}): {len(shares.sampler_busy) + 1} processes share {shares.cores} cores."
+    if shares.num_workers > shares.cores:
+        return f"Neither side is full ({both}): {shares.num_workers} processes share {shares.cores} cores."
     advice = f"--staleness {shares.staleness + 1}" if shares.schedule == "overlap" else "more blocks (envs.n_blocks)"
     return f"Neither side is full ({both}): try {advice} to smooth out uneven rounds."
 

@@ -83,7 +83,7 @@ _DICTIONARY = (
     Metric("learner_wait", "share", "share of the time in which the learner waited for segments"),
     Metric("sampler_busy", "share", "share of the time in which each sampler had a segment to fill, one number per worker"),
     Metric("environment_share", "share", "share of the samplers' busy time spent in environments"),
-    Metric("inference_share", "share", "share of the samplers' busy time spent in forward passes"),
+    Metric("inference_share", "share", "share of the samplers' busy time spent in forward passes or waiting for the server's"),
     Metric("wall_s", "s", "seconds since the process started, over all resumes", sb3="time/time_elapsed"),
     Metric("digest", "", "link of the run's digest chain at this version, pinned schedules only", curve=False),
 )

@@ -16,12 +16,18 @@ Backend = Literal["auto", "numpy", "torch"]
 
 
 def build_actor(
-    spec: EnvironmentSpec, settings: ModelSettings, backend: Backend = "auto", custom: Any = None, seed: int = 0
+    spec: EnvironmentSpec,
+    settings: ModelSettings,
+    backend: Backend = "auto",
+    custom: Any = None,
+    seed: int = 0,
+    device: str = "cpu",
 ) -> Actor:
     """An actor without weights yet; `auto` is NumPy for the built-in policy and torch for a person's own module.
 
     `custom` is a module class handed over as itself; it goes before `settings.custom`, its name. `seed` is the run's: what a
     module draws when it is made, and does not count as its weights, is then what the learner's drew.
+    `device` is where torch acts; NumPy acts where it is.
     """
     towers = custom is None and settings.custom is None and not settings.convolves(spec)
     if backend == "numpy" and not towers:
@@ -30,4 +36,4 @@ def build_actor(
         return NumpyActor(spec, settings)
     policy = load_object("penstock.models.policy:build_policy")(spec, settings, seed, custom)
     torch_actor: Callable[..., Actor] = load_object("penstock.models.torch_actor:TorchActor")
-    return torch_actor(spec, settings, policy)
+    return torch_actor(spec, settings, policy, device)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from penstock.core.protocols import Acted
 from penstock.core.specs import Array, EnvironmentSpec
@@ -15,15 +16,16 @@ from penstock.models.normaliser import Normaliser
 from penstock.models.policy import Policy
 from penstock.models.sampling import sampler_for
 from penstock.models.settings import ModelSettings
-from penstock.models.tensors import tensors_of
+from penstock.models.tensors import each, tensors_of
 
 
 class TorchActor:
     """An Actor that runs the policy's own forward."""
 
-    def __init__(self, spec: EnvironmentSpec, settings: ModelSettings, policy: Policy) -> None:
+    def __init__(self, spec: EnvironmentSpec, settings: ModelSettings, policy: Policy, device: str = "cpu") -> None:
         self.spec = spec
-        self.policy = policy.eval()
+        self.device = torch.device(device)
+        self.policy = policy.to(self.device).eval()
         self.flat = FlatParameters(policy)
         self.layout = self.flat.layout
         self.normaliser = Normaliser(spec, settings)
@@ -32,7 +34,7 @@ class TorchActor:
     def load(self, weights: Array, statistics: Array) -> None:
         self.flat.published.copy_(torch.from_numpy(np.array(weights, np.float32)))
         if self.policy.log_std is not None:
-            self.sampler.set_log_std(self.policy.log_std.detach()[:, None].numpy().copy())
+            self.sampler.set_log_std(self.policy.log_std.detach()[:, None].cpu().numpy().copy())
         self.normaliser.load(statistics)
 
     def noise(self, generator: Any, steps: int, lanes: int) -> Array:
@@ -55,10 +57,15 @@ class TorchActor:
     @torch.no_grad()
     def _forward(self, observation: Array) -> tuple[Array, Array]:
         """Parameters as the sampler wants them, [n, B], and values [B]."""
-        parameters, value = self.policy(tensors_of(self.normaliser.normalised(observation)))
+        seen = each(self._there, tensors_of(self.normaliser.normalised(observation)))
+        parameters, value = self.policy(seen)
         if self.policy.gives_deviations(parameters):
             distribution = self.policy.distribution(parameters)
             assert isinstance(distribution, DiagonalGaussian)
-            self.sampler.set_log_std(distribution.log_std.numpy().T.copy())
+            self.sampler.set_log_std(distribution.log_std.cpu().numpy().T.copy())
             parameters = distribution.mean
-        return parameters.numpy().T, value.numpy()
+        return parameters.cpu().numpy().T, value.cpu().numpy()
+
+    def _there(self, tensor: Tensor) -> Tensor:
+        """On the device; on a CPU where it lies."""
+        return tensor.to(self.device)

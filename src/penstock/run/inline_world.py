@@ -17,6 +17,7 @@ from penstock.core.loading import load_object
 from penstock.core.protocols import Happening, Said
 from penstock.run.signals import StopSignals
 from penstock.run.wiring import Wiring
+from penstock.store.asks import Asks
 from penstock.store.slots import Slots
 from penstock.transport.channel import LocalChannel
 from penstock.transport.messages import Ready
@@ -33,6 +34,8 @@ class InlineWorld:
         self.clock = SystemClock()
         self._wiring, self._signals = wiring, signals
         self._slots: Slots | None = None
+        self._asks: Asks | None = None  # where there is an inference server
+        self._inference: Any = None  # that server
         self._learner: Any = None
         self._ready: Ready | None = None
         self._channels: dict[int, LocalChannel] = {}  # this side's ends
@@ -45,6 +48,9 @@ class InlineWorld:
     def open(self) -> None:
         self._slots = self._wiring.create_slots()
         self._open.callback(self._slots.arena.close)
+        self._asks = self._wiring.create_asks()
+        if self._asks is not None:
+            self._open.callback(self._asks.arena.close)
         self._open.enter_context(threadpoolctl.threadpool_limits(BLAS_THREADS, "blas"))
 
     def start_learner(self, worker: int) -> None:
@@ -58,6 +64,19 @@ class InlineWorld:
 
         self._turns[worker] = start
 
+    def start_inference(self, worker: int) -> None:
+        """It has no turn of its own: it answers in that of who asks."""
+        theirs = self._open_channel(worker)
+        assert self._ready is not None
+        plan = self._wiring.inference_plan(worker, self._ready)
+        open_server = load_object("penstock.workers.process:open_inline_server")
+
+        def start() -> None:
+            self._inference = open_server(plan, self._slots, self._learner.board, self._asks, theirs)
+            self._turns[worker] = lambda: None
+
+        self._turns[worker] = start
+
     def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None:
         theirs = self._open_channel(worker)
         assert self._ready is not None
@@ -65,7 +84,10 @@ class InlineWorld:
         open_sampler = load_object("penstock.workers.process:open_inline_sampler")
 
         def start() -> None:
-            sampler = open_sampler(plan, self._slots, self._learner.board, theirs)
+            if self._asks is not None and self._inference is None:
+                return  # the server could not be opened a moment ago, and has said why
+            source = self._learner.board if self._inference is None else self._inference
+            sampler = open_sampler(plan, self._slots, source, theirs)
             self._open.callback(sampler.close)
             self._samplers.add(worker)
             self._turns[worker] = lambda: sampler.take_turn(until=lambda: self._signals.pending)

@@ -4,9 +4,50 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 SLACK = 64
 """Entries that no longer count and are kept, beside as many as there are leases."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A worker is to open what it works with: the learner its network, a sampler its blocks."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Running:
+    """A segment is to be completed."""
+
+    segment: int
+
+
+@dataclass(frozen=True)
+class LettingGo:
+    """A worker is to let go of a segment that was written off."""
+
+    segment: int
+    worker: int
+
+
+@dataclass(frozen=True)
+class Training:
+    """The learner is to finish an update."""
+
+    worker: int
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The inference server is to show that it answers at all."""
+
+    worker: int
+
+
+Lease = Opening | Running | LettingGo | Training | Answering
+"""Everything that a run has a lease on."""
 
 
 class Leases:

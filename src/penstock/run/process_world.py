@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import time
 from collections import deque
 from contextlib import ExitStack, suppress
@@ -15,9 +16,10 @@ from penstock.core.errors import RunFailed
 from penstock.core.protocols import Ended, Happening, Interrupted, Said
 from penstock.run.signals import StopSignals
 from penstock.run.wiring import Wiring
+from penstock.store.asks import Asks
 from penstock.store.slots import Slots
 from penstock.transport.channel import ChannelClosed, SocketChannel
-from penstock.transport.messages import Ready, Stop
+from penstock.transport.messages import Ready, Serve, Stop
 from penstock.workers.forkserver import Exited, ForkServer
 
 
@@ -33,15 +35,20 @@ class ProcessWorld:
         self._exited: dict[int, int] = {}
         self._broken: RunFailed | None = None  # the server is gone, and the workers with it
         self._slots: Slots | None = None
+        self._asks: Asks | None = None  # where there is an inference server
+        self._inference: int | None = None  # that server
         self._board: Ready | None = None
         self._board_fd = -1
         self._open = ExitStack()  # what is closed at the end, whatever else goes wrong
         self._selector = self._open.enter_context(selectors.DefaultSelector())
 
     def open(self) -> None:
-        """Make the slots, wait until torch is loaded."""
+        """Make what is shared, wait until torch is loaded."""
         self._slots = self._wiring.create_slots()
         self._open.callback(self._slots.arena.close)
+        self._asks = self._wiring.create_asks()
+        if self._asks is not None:
+            self._open.callback(self._asks.arena.close)
         self._selector.register(self._signals, selectors.EVENT_READ, "signal")
         self._selector.register(self._server, selectors.EVENT_READ, "server")
         while self._server.preloaded is None:
@@ -55,11 +62,26 @@ class ProcessWorld:
         assert self._slots is not None
         self._launch(worker, "penstock-learner", self._wiring.learner_plan(worker), [self._slots.arena.fd])
 
+    def start_inference(self, worker: int) -> None:
+        assert self._slots is not None
+        assert self._asks is not None
+        assert self._board is not None
+        plan = self._wiring.inference_plan(worker, self._board)
+        self._launch(worker, "penstock-infer", plan, [self._slots.arena.fd, self._board_fd, self._asks.arena.fd])
+        self._inference = worker
+
     def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None:
         assert self._slots is not None
         assert self._board is not None
         plan = self._wiring.sampler_plan(worker, index, blocks, self._board)
-        self._launch(worker, f"penstock-smp-{index}", plan, [self._slots.arena.fd, self._board_fd])
+        title, slots_fd = f"penstock-smp-{index}", self._slots.arena.fd
+        if self._asks is None:
+            self._launch(worker, title, plan, [slots_fd, self._board_fd])
+            return
+        line, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with line, far_end:
+            self._launch(worker, title, plan, [slots_fd, self._asks.arena.fd, line.fileno()])
+            self._serve(far_end)
 
     def send(self, worker: int, message: Any) -> None:
         """Never waits: a supervisor that waits for one worker is deaf to all others, and to signals."""
@@ -105,6 +127,13 @@ class ProcessWorld:
             if worker not in self._exited:
                 self.kill(worker)
             self._hang_up(worker)
+
+    def _serve(self, far_end: socket.socket) -> None:
+        """Hand a sampler's line to the inference server. That has room for it: little else is ever said to it."""
+        assert self._inference is not None
+        if self._inference in self._channels:
+            with suppress(ChannelClosed):  # it has died, and its end will be heard of
+                self._channels[self._inference].send(Serve(), [far_end.fileno()])
 
     def _launch(self, worker: int, title: str, plan: object, descriptors: list[int]) -> None:
         channel, theirs = SocketChannel.pair()

@@ -198,6 +198,7 @@ class Recorder:
                 sampler_busy=telemetry.sampler_busy,
                 environment_share=telemetry.environment_share or 0.0,
                 inference_share=telemetry.inference_share or 0.0,
+                inference_server=self._job.compute.inference == "server",
                 sampler_cpu=telemetry.sampler_cpu,
                 supervisor_busy=telemetry.supervisor_busy or 0.0,
                 slowest_block=block,

@@ -15,7 +15,8 @@ from penstock.store.slots import segment_layout
 COPIES_TO_LEARN = 5
 """Of the weights in the learner: themselves, their gradient, Adam's two moments, and one on its way elsewhere."""
 COPIES_TO_ACT = 3
-"""In each sampler: as the board has them, as an actor has them, and an actor of the version before."""
+"""In each sampler, or in the inference server alone: as the board has them, as an actor has them, and an actor of the version
+before."""
 COPIES_IN_A_CHECKPOINT = 3
 FILES_BESIDE_BYTES = 16 << 20
 """What records and journal may take in a while."""
@@ -36,9 +37,15 @@ def num_weights(wiring: Wiring) -> int:
     return 0 if own or model.convolves(spec) else mlp_layout(spec, model).size
 
 
+def copies_of_weights(wiring: Wiring) -> int:
+    """How often all weights are kept: on the board, in the learner, and by whoever acts."""
+    actors = 1 if wiring.has_server else wiring.num_workers
+    return wiring.job.flow.bound + 2 + COPIES_TO_LEARN + COPIES_TO_ACT * actors
+
+
 def _check_memory(wiring: Wiring, weights_bytes: int) -> None:
     plan = wiring.memory
-    copies = wiring.job.flow.bound + 2 + COPIES_TO_LEARN + COPIES_TO_ACT * wiring.num_workers
+    copies = copies_of_weights(wiring)
     needed = segment_layout(wiring.probe.spec, plan.shape).total_bytes(plan.num_slots) + copies * weights_bytes
     slots = f"{plan.num_slots} slots of {plan.shape.steps} steps x {plan.shape.lanes} lanes"
     require_bytes(needed, f"a run with {slots} and {copies} copies of {weights_bytes // 4:,} weights")

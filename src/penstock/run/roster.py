@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["learner", "sampler"]
+Role = Literal["learner", "inference", "sampler"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Worker:
 
     @property
     def title(self) -> str:
-        return self.role if self.role == "learner" else f"sampler-{self.index}"
+        return {"learner": "learner", "inference": "inference server"}.get(self.role, f"sampler-{self.index}")
 
 
 class Roster:
@@ -46,6 +46,11 @@ class Roster:
     @property
     def learner(self) -> Worker | None:
         return next((worker for worker in self._alive.values() if worker.role == "learner"), None)
+
+    @property
+    def server(self) -> Worker | None:
+        """The inference server, where there is one."""
+        return next((worker for worker in self._alive.values() if worker.role == "inference"), None)
 
     @property
     def samplers(self) -> list[Worker]:

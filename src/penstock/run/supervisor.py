@@ -34,9 +34,9 @@ from penstock.flow.events import (
     WriteOff,
     WriteOffAcknowledged,
 )
-from penstock.run.leases import Leases
+from penstock.run.leases import Answering, Lease, Leases, LettingGo, Opening, Running, Training
 from penstock.run.recorder import Recorder
-from penstock.run.roster import Roster, Worker, share_out
+from penstock.run.roster import Role, Roster, Worker, share_out
 from penstock.run.settings import RunSettings
 from penstock.transport import messages
 
@@ -45,38 +45,6 @@ SAVE_GRACE_S = 30.0
 UPDATE_GRACE_S = 60.0
 """How long the update before it may take; twice the longest so far, if that is more."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-@dataclass(frozen=True)
-class Opening:
-    """A worker is to open and reset its blocks."""
-
-    worker: int
-
-
-@dataclass(frozen=True)
-class Running:
-    """A segment is to be completed."""
-
-    segment: int
-
-
-@dataclass(frozen=True)
-class LettingGo:
-    """A worker is to let go of a segment that was written off."""
-
-    segment: int
-    worker: int
-
-
-@dataclass(frozen=True)
-class Training:
-    """The learner is to finish an update."""
-
-    worker: int
-
-
-Lease = Opening | Running | LettingGo | Training
 
 
 class Phase(enum.Enum):
@@ -109,16 +77,18 @@ class Supervisor:
         recorder: Recorder,
         num_blocks: int,
         num_workers: int,
+        inference_server: bool = False,
         checkpoint_every: int = 0,
         debug: bool = False,
     ) -> None:
         self._settings, self._law, self._world, self._recorder = settings, law, world, recorder
         self._shares = share_out(num_blocks, num_workers)
-        self._checkpoint_every = checkpoint_every
+        self._inference_server, self._checkpoint_every = inference_server, checkpoint_every
         self._debug = debug
         self._roster = Roster()
         self._leases = Leases()
         self._overran: set[int] = set()  # workers that were killed for a lost lease
+        self._doubted: list[int] = []  # segments past their lease, until the inference server has answered
         self._learner_busy = False
         self._longest_update_s = 0.0
         self._saves_under_way = 0
@@ -192,6 +162,9 @@ class Supervisor:
                 self._saves_under_way -= 1
                 if self.phase is Phase.SAVING and not self._learner_busy and not self._saves_under_way:
                     self.phase = Phase.STOPPED
+            case messages.Pong():
+                self._leases.take_back(Answering(worker.incarnation))
+                self._judge_doubted()
             case messages.Fault():
                 self._on_fault(worker, message)
             case _:
@@ -200,6 +173,10 @@ class Supervisor:
     def _on_ready(self, message: messages.Ready) -> None:
         self._recorder.learner_ready(message)
         self._save()
+        if self._inference_server:
+            server = self._enlist("inference", 0, ())
+            self._world.start_inference(server.incarnation)
+            self._lease(Opening(server.incarnation), server.incarnation)
         for index, blocks in enumerate(self._shares):
             sampler = self._enlist("sampler", index, blocks)
             self._world.start_sampler(sampler.incarnation, index, blocks)
@@ -301,9 +278,25 @@ class Supervisor:
     def _on_expired(self, lease: object) -> None:
         match lease:
             case Running(segment):
-                self._tell_law(LeaseExpired(segment))
-            case LettingGo(_, worker) | Opening(worker) | Training(worker):
+                self._doubt(segment)
+            case LettingGo(_, worker) | Opening(worker) | Training(worker) | Answering(worker):
                 self._kill_overrunning(worker)
+
+    def _doubt(self, segment: int) -> None:
+        """A segment past its lease. Where an inference server acts for it, its worker may not be to blame: first that is asked
+        whether it answers at all."""
+        self._doubted.append(segment)
+        server = self._roster.server
+        if server is None:
+            self._judge_doubted()
+        elif len(self._doubted) == 1:
+            self._lease(Answering(server.incarnation), server.incarnation)
+            self._world.send(server.incarnation, messages.Ping())
+
+    def _judge_doubted(self) -> None:
+        doubted, self._doubted = self._doubted, []
+        for segment in doubted:
+            self._tell_law(LeaseExpired(segment))
 
     def _kill_overrunning(self, worker: int) -> None:
         """Its end will be heard of like any other, and then says why."""
@@ -354,8 +347,8 @@ class Supervisor:
 
     # ---------------------------------------------------------------- starting and ending
 
-    def _enlist(self, role: str, index: int, blocks: Sequence[int]) -> Worker:
-        worker = self._roster.enlist("learner" if role == "learner" else "sampler", index, tuple(blocks))
+    def _enlist(self, role: Role, index: int, blocks: Sequence[int]) -> Worker:
+        worker = self._roster.enlist(role, index, tuple(blocks))
         self._recorder.event("worker_started", worker=worker.incarnation, title=worker.title, blocks=list(blocks))
         return worker
 

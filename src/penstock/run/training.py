@@ -154,6 +154,7 @@ def _supervisor(wiring: Wiring, world: World, recorder: Recorder) -> Supervisor:
         recorder=recorder,
         num_blocks=job.env.n_blocks,
         num_workers=wiring.num_workers,
+        inference_server=wiring.has_server,
         checkpoint_every=wiring.checkpoint_every,
         debug=job.run.debug,
     )

@@ -14,10 +14,11 @@ from penstock.envs.probing import Probe
 from penstock.flow.events import Law
 from penstock.flow.opening import batch_segments, open_law
 from penstock.run.job import Job
+from penstock.store.asks import Asks
 from penstock.store.slots import SegmentShape, Slots
 from penstock.transport.messages import Ready
 from penstock.workers.chaos import ChaosPlan
-from penstock.workers.plans import LearnerPlan, MemoryPlan, SamplerPlan
+from penstock.workers.plans import InferencePlan, LearnerPlan, MemoryPlan, SamplerPlan
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,19 @@ class Wiring:
         return Slots.create(self.probe.spec, self.shape, self.open_law().num_slots)
 
     @property
+    def has_server(self) -> bool:
+        """Whether one process acts for all samplers."""
+        return self.job.compute.inference == "server"
+
+    def create_asks(self) -> Asks | None:
+        """Shared memory for what blocks ask the inference server, where there is one."""
+        if not self.has_server:
+            return None
+        return Asks.create(self.probe.spec, lanes=self.shape.lanes, blocks=self.job.env.n_blocks)
+
+    @property
     def memory(self) -> MemoryPlan:
-        return MemoryPlan(shape=self.shape, num_slots=self.open_law().num_slots)
+        return MemoryPlan(shape=self.shape, num_slots=self.open_law().num_slots, num_blocks=self.job.env.n_blocks)
 
     def learner_plan(self, incarnation: int) -> LearnerPlan:
         job = self.job
@@ -84,6 +96,19 @@ class Wiring:
             initial_weights=None if self.initial_weights is None else str(self.initial_weights),
         )
 
+    def inference_plan(self, incarnation: int, board: Ready) -> InferencePlan:
+        job = self.job
+        return InferencePlan(
+            incarnation=incarnation,
+            spec=self.probe.spec,
+            model=job.model,
+            custom_model=self.custom_model,
+            memory=self._memory_with(board),
+            seed=job.run.seed,
+            compute=job.compute,
+            chaos=ChaosPlan.parse(job.run.chaos),
+        )
+
     def sampler_plan(self, incarnation: int, index: int, blocks: tuple[int, ...], board: Ready) -> SamplerPlan:
         job = self.job
         parallel = choose_parallel(job.env, self.probe)
@@ -97,18 +122,18 @@ class Wiring:
             parallel=parallel,
             model=job.model,
             custom_model=self.custom_model,
-            memory=replace(
-                self.memory,
-                num_weights=board.num_weights,
-                num_statistics=board.num_statistics,
-                board_places=job.flow.bound + 2,
-            ),
+            memory=self._memory_with(board),
             seed=job.run.seed,
             drift=choose_stepping(job.env, parallel) == "drift",
             return_gamma=job.learner.gamma if job.model.normalize_reward else None,
             compute=job.compute,
             chaos=ChaosPlan.parse(job.run.chaos),
         )
+
+    def _memory_with(self, board: Ready) -> MemoryPlan:
+        """The same with the board, once the learner has made it."""
+        weights, statistics, places = board.num_weights, board.num_statistics, self.job.flow.bound + 2
+        return replace(self.memory, num_weights=weights, num_statistics=statistics, board_places=places)
 
     def about_policy(self) -> dict[str, Any]:
         """What a checkpoint says about its policy, so that it can be used without the run."""

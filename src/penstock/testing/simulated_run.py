@@ -57,6 +57,7 @@ def simulate(
     directory: Path,
     num_blocks: int = 4,
     num_workers: int = 2,
+    inference_server: bool = False,
     checkpoint_every: int = 0,
     callback: Callback | None = None,
     callback_s: float = 0.0,
@@ -76,6 +77,7 @@ def simulate(
         recorder=recorder,
         num_blocks=num_blocks,
         num_workers=num_workers,
+        inference_server=inference_server,
         checkpoint_every=checkpoint_every,
         debug=True,
     )

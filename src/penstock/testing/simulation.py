@@ -27,7 +27,7 @@ FAULT = "EnvironmentFault"
 
 @dataclass(frozen=True)
 class Trouble:
-    """At this moment something happens to a worker: "learner", "sampler-0", ...; or a signal comes ("run")."""
+    """At this moment something happens to a worker: "learner", "sampler-0", "inference server"; or a signal comes ("run")."""
 
     at_s: float
     who: str
@@ -79,6 +79,7 @@ class SimulatedWorld:
         self._script = script
         self._workers: dict[int, _Worker] = {}
         self._slots: dict[int, _Content] = {}
+        self._server: _Worker | None = None
         self._version = 0
         self._agenda: list[tuple[float, int, Callable[[], list[Happening]]]] = []
         self._order = itertools.count()
@@ -92,6 +93,10 @@ class SimulatedWorld:
     def start_learner(self, worker: int) -> None:
         self._workers[worker] = _Worker("learner")
         self._say(worker, self.clock.now() + self._script.start_s, messages.Ready(1, 0, None))
+
+    def start_inference(self, worker: int) -> None:
+        self._workers[worker] = self._server = _Worker("inference server")
+        self._say(worker, self.clock.now() + self._script.start_s, messages.Up(()))
 
     def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None:
         self._workers[worker] = _Worker(f"sampler-{index}", blocks=blocks)
@@ -158,6 +163,8 @@ class SimulatedWorld:
                     self._say(number, underway.step_end_s(self._moment_s), messages.LetGo(segment))
                 case messages.Train():
                     self._train(number, worker, message)
+                case messages.Ping():
+                    self._say(number, self._moment_s, messages.Pong())
                 case messages.Save():
                     saved = messages.Saved(self._version, "nowhere")
                     self._say(number, self._take_turn(worker, self._script.save_s), saved)
@@ -176,7 +183,7 @@ class SimulatedWorld:
 
         def finish() -> list[Happening]:
             worker = self._workers[number]
-            if worker.silent or segment not in worker.running:
+            if worker.silent or segment not in worker.running or (self._server is not None and self._server.silent):
                 return []
             start, _ = worker.running.pop(segment)
             return self._on_its_way(number, self._done(start, underway))

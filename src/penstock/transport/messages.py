@@ -4,6 +4,10 @@ supervisor -> sampler     Start, HandIn, WriteOff, Stop
 sampler -> supervisor     Up, Done, LetGo, Fault
 supervisor -> learner     Train, Save, Stop
 learner -> supervisor     Ready, Episodes, Trained, Saved, Fault
+supervisor -> server      Serve, Ping, Stop
+server -> supervisor      Up, Pong, Fault
+sampler -> server         Ask
+server -> sampler         Answer
 """
 
 from __future__ import annotations
@@ -135,6 +139,36 @@ class Saved(Message, frozen=True, tag=True, array_like=True):
     path: str
 
 
+class Serve(Message, frozen=True, tag=True, array_like=True):
+    """Answer what is asked over the socket whose descriptor travels with this message: a sampler's line."""
+
+
+class Ping(Message, frozen=True, tag=True, array_like=True):
+    """Are you still there?"""
+
+
+class Pong(Message, frozen=True, tag=True, array_like=True):
+    """Yes, and this is said between two answers, so those before it have been given."""
+
+
+class Ask(Message, frozen=True, tag=True, array_like=True):
+    """Act for this block with exactly this version, on the rows of its slot that its record names."""
+
+    block: int
+    segment: int
+    version: int
+    slot: int
+    closing: bool  # the segment ends here: values alone are wanted, and no more will be asked about it
+
+
+class Answer(Message, frozen=True, tag=True, array_like=True):
+    """The answer is in the block's record."""
+
+    block: int
+    served: bool  # false: that version is not on the board, as of a segment that was written off
+    chaos_events: int
+
+
 class Fault(Message, frozen=True, tag=True, array_like=True):
     """Something broke here; this process ends."""
 
@@ -143,7 +177,9 @@ class Fault(Message, frozen=True, tag=True, array_like=True):
     details: str
 
 
-Anything = Start | HandIn | WriteOff | Stop | Up | Done | LetGo | Train | Save | Ready | Episodes | Trained | Saved | Fault
+ToWorkers = Start | HandIn | WriteOff | Train | Save | Serve | Ping | Stop
+ToSupervisor = Up | Done | LetGo | Ready | Episodes | Trained | Saved | Pong | Fault
+Anything = ToWorkers | ToSupervisor | Ask | Answer
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Anything)

@@ -8,6 +8,9 @@ it is told.
     process.py     what a started worker does first, and how it ends
     sampling.py    one block running one segment: together or drifting
     sampler.py     hosts blocks, interleaves them, never waits for one while another is ready
+    acting.py      where a block's actions come from: an actor at hand, or the inference server
+    actors.py      actors by version, and what acts for one segment, in every placement
+    inference.py   the inference server
     learner.py     trains batches, publishes versions, keeps the digest
     evaluation.py  plays a finished policy
     chaos.py       delays and slowness on request

@@ -1,8 +1,9 @@
 """Where a sampler's time goes. It counts a moment once, however many of the sampler's blocks are at work in it.
 
     idle          no block has a segment to fill
-    inference     a forward pass is being computed
+    inference     a forward pass is being computed here
     environment   not so, and environments of some block are at work
+    inference     nor that, and the inference server has been asked something
     the rest      rows are copied, messages read
 
 Knows no block and no message: whoever does something says when it begins and when it ends.
@@ -35,6 +36,7 @@ class Hours:
         self._clock, self._cpu_clock = clock, cpu_clock
         self._segments = 0
         self._stepping = 0
+        self._asking = 0
         self._acting = False
         self._spent = Spent()
         self._since, self._cpu_since = clock(), cpu_clock()
@@ -54,6 +56,14 @@ class Hours:
     def end_acting(self) -> None:
         self._turn_page()
         self._acting = False
+
+    def begin_asking(self) -> None:
+        self._turn_page()
+        self._asking += 1
+
+    def end_asking(self) -> None:
+        self._turn_page()
+        self._asking -= 1
 
     def begin_stepping(self) -> None:
         self._turn_page()
@@ -81,5 +91,7 @@ class Hours:
             spent.inference_s += took
         elif self._stepping:
             spent.environment_s += took
+        elif self._asking:
+            spent.inference_s += took
         elif not self._segments:
             spent.idle_s += took

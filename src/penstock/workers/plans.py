@@ -22,6 +22,7 @@ class MemoryPlan:
 
     shape: SegmentShape
     num_slots: int
+    num_blocks: int = 0
     num_weights: int = 0  # unknown until the learner has built its network
     num_statistics: int = 0
     board_places: int = 0
@@ -44,6 +45,20 @@ class SamplerPlan:
     seed: int
     drift: bool
     return_gamma: float | None
+    compute: ComputeSettings
+    chaos: ChaosPlan
+
+
+@dataclass(frozen=True)
+class InferencePlan:
+    """All that an inference server needs."""
+
+    incarnation: int
+    spec: EnvironmentSpec
+    model: ModelSettings
+    custom_model: Any
+    memory: MemoryPlan
+    seed: int
     compute: ComputeSettings
     chaos: ChaosPlan
 

@@ -1,7 +1,7 @@
 """A sampler hosts several blocks, interleaves them, and never waits for one while another is ready.
 
-It is told (segment, block, slot, version) and loads exactly that version. Blocks may be at different versions at the same
-time, so it keeps one actor for each version that a block of its own is acting with.
+It is told (segment, block, slot, version), and has each block act with exactly that version: with actors of its own, or over
+its line to the inference server. Blocks may be at different versions at the same time.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from penstock.core.protocols import Actor, BlockEnvironment, Channel
+from penstock.core.protocols import BlockEnvironment, Channel
 from penstock.envs.opening import open_block
-from penstock.models.actor import build_actor
 from penstock.store.slots import Slots
-from penstock.transport.messages import Anything, Done, HandIn, LetGo, Start, Stop, Up, WriteOff
+from penstock.transport.channel import ChannelClosed
+from penstock.transport.messages import Answer, Anything, Done, HandIn, LetGo, Start, Stop, Up, WriteOff
 from penstock.weights.board import Board, TornRead
+from penstock.workers.acting import Inference, Line, LocalInference, ServerInference
 from penstock.workers.chaos import Delays, SlowBlock, SlowEnvironment
 from penstock.workers.hours import Hours
 from penstock.workers.plans import SamplerPlan
@@ -29,39 +28,23 @@ LISTEN_EVERY_S = 0.0005
 """How long blocks that are always ready may keep a sampler from looking at its channel."""
 
 
-class Actors:
-    """One actor for each version in use; actors of versions that no block needs any more are used again."""
-
-    def __init__(self, board: Board, build: Callable[[], Actor], *, num_weights: int, num_statistics: int) -> None:
-        self._board, self._build = board, build
-        self._weights = np.zeros(num_weights, np.float32)
-        self._statistics = np.zeros(num_statistics, np.float64)
-        self._held: dict[int, Actor] = {}
-        self._spare: list[Actor] = []
-
-    def of_version(self, version: int, in_use: set[int]) -> Actor:
-        """The actor of exactly this version; what is not in `in_use` may be recycled for it."""
-        if version not in self._held:
-            for old in [v for v in self._held if v not in in_use]:
-                self._spare.append(self._held.pop(old))
-            self._board.load(version, self._weights, self._statistics)
-            actor = self._spare.pop() if self._spare else self._build()
-            actor.load(self._weights, self._statistics)
-            self._held[version] = actor
-        return self._held[version]
-
-
 class Sampler:
-    """Takes messages, gives messages. Knows no law: what to run, where and with what is said in each Start."""
+    """Takes messages, gives messages. Knows no law: what to run, where and with what is said in each Start.
 
-    def __init__(self, plan: SamplerPlan, slots: Slots, board: Board, channel: Channel) -> None:
+    Its actions come from the weights on the board, or over a line to the inference server.
+    """
+
+    def __init__(self, plan: SamplerPlan, slots: Slots, source: Board | Line, channel: Channel) -> None:
         self._plan, self._slots, self._channel = plan, slots, channel
-        memory = plan.memory
-        self._actors = Actors(board, self._build_actor, num_weights=memory.num_weights, num_statistics=memory.num_statistics)
-        self._runs: dict[int, BlockRun] = {}
-        self._versions: dict[int, int] = {}  # the version that each running block acts with
-        self._delays = Delays(plan.chaos.delay_ms)
         self._hours = Hours()
+        self.line: Channel | None = None
+        self._inference: Inference
+        if isinstance(source, Line):
+            self._inference, self.line = ServerInference(plan, source, self._hours), source.channel
+        else:
+            self._inference = LocalInference(plan, source, self._hours)
+        self._runs: dict[int, BlockRun] = {}
+        self._delays = Delays(plan.chaos.delay_ms)
         self.stopped = False
 
     def open(self) -> None:
@@ -112,7 +95,7 @@ class Sampler:
 
     def ready_runs(self) -> list[BlockRun]:
         """Running blocks that can go on now, oldest segment first."""
-        ready = [run for run in self._runs.values() if run.number is not None and not run.awaiting]
+        ready = [run for run in self._runs.values() if run.is_ready]
         return sorted(ready, key=lambda run: run.number or 0)
 
     def awaited_runs(self) -> list[BlockRun]:
@@ -128,6 +111,26 @@ class Sampler:
             self._report(finished)
         return finished is not None
 
+    def take(self, answers: Sequence[Answer]) -> None:
+        """Go on with the blocks that the server has answered."""
+        for answer in answers:
+            self.deliver(answer)
+            self.advance(self._runs[answer.block])
+
+    def deliver(self, answer: Answer) -> None:
+        """Hand an answer to the block that asked."""
+        assert isinstance(self._inference, ServerInference)
+        self._delays.events += answer.chaos_events
+        if not answer.served:
+            self._look_for_the_write_off(answer.block)
+        self._inference.arrive(answer)
+
+    def _look_for_the_write_off(self, block: int) -> None:
+        """If the block's version has left the board, the write-off was said before that, and is there by now."""
+        self.obey(self._channel.receive())
+        if not self._runs[block].abandoned:
+            raise TornRead(f"the inference server does not find the version that block {block} is to act with on the board")
+
     def _open_block(self, block: int) -> BlockEnvironment:
         plan = self._plan
         factor = plan.chaos.slow.get(plan.index, 1.0)
@@ -137,20 +140,16 @@ class Sampler:
         environment = open_block(maker, plan.spec, plan.environments, plan.seed, block, plan.parallel)
         return SlowBlock(environment, factor) if factor > 1 and plan.parallel == "vector" else environment
 
-    def _build_actor(self) -> Actor:
-        plan = self._plan
-        return build_actor(plan.spec, plan.model, plan.compute.backend, plan.custom_model, plan.seed)
-
     def _run_of(self, block: int, environment: BlockEnvironment) -> BlockRun:
         plan = self._plan
-        return BlockRun(block, environment, seed=plan.seed, drift=plan.drift, return_gamma=plan.return_gamma, hours=self._hours)
+        return BlockRun(block, environment, drift=plan.drift, return_gamma=plan.return_gamma, hours=self._hours)
 
     def _abandon(self, run: BlockRun) -> bool:
         segment = run.number
         assert segment is not None
         if not run.abandon():
-            return False  # its environments are still at work; the other blocks go on meanwhile
-        del self._versions[run.block]
+            return False  # its environments, or the server, are still at work; the other blocks go on meanwhile
+        self._inference.end(run.block)
         self._channel.send(LetGo(segment))
         return True
 
@@ -159,15 +158,14 @@ class Sampler:
 
     def _start(self, message: Start) -> None:
         self._delays.maybe()
-        actor = self._actors.of_version(message.version, set(self._versions.values()))
+        acting = self._inference.begin(message)
         slot = self._slots[message.slot]
         slot.stamp(segment=message.segment, version=message.version, block=message.block, worker=self._plan.incarnation)
-        self._versions[message.block] = message.version
-        self._runs[message.block].begin(message.segment, slot, actor)
+        self._runs[message.block].begin(message.segment, slot, acting)
 
     def _report(self, finished: Finished) -> None:
         self._delays.maybe()
-        del self._versions[finished.block]
+        self._inference.end(finished.block)
         spent = self._hours.account()
         lanes_compute_elsewhere = self._plan.parallel == "processes"
         self._channel.send(
@@ -187,9 +185,12 @@ class Sampler:
 
 
 def serve(sampler: Sampler, channel: Channel) -> None:
-    """A sampler process's loop: wait for whatever comes first, a message or an environment; otherwise step on."""
+    """A sampler process's loop: wait for whatever comes first, a message, an answer or an environment; otherwise step on."""
     with selectors.DefaultSelector() as selector:
         selector.register(channel.fileno(), selectors.EVENT_READ)
+        line = sampler.line
+        if line is not None:
+            selector.register(line.fileno(), selectors.EVENT_READ)
         watched: dict[int, int] = {}
         while not sampler.stopped:
             _watch(selector, watched, sampler)
@@ -198,11 +199,25 @@ def serve(sampler: Sampler, channel: Channel) -> None:
             if channel.fileno() in woken:
                 sampler.obey(channel.receive())
                 continue
+            if line is not None and line.fileno() in woken:
+                line = _hear(selector, sampler, line)
+                ready = sampler.ready_runs()
             for run in sampler.awaited_runs():
                 if run.environment.fileno() in woken:
                     sampler.advance(run)
             if ready:
                 _step_until_listening(sampler, ready[0])
+
+
+def _hear(selector: selectors.BaseSelector, sampler: Sampler, line: Channel) -> Channel | None:
+    """Answers; None once the server is gone. The supervisor has noticed that, too, and will say what follows."""
+    try:
+        answers = line.receive()
+    except ChannelClosed:
+        selector.unregister(line.fileno())
+        return None
+    sampler.take(answers)
+    return line
 
 
 def _watch(selector: selectors.BaseSelector, watched: dict[int, int], sampler: Sampler) -> None:
@@ -218,7 +233,7 @@ def _watch(selector: selectors.BaseSelector, watched: dict[int, int], sampler: S
 
 def _step_until_listening(sampler: Sampler, run: BlockRun) -> None:
     until = time.perf_counter() + LISTEN_EVERY_S
-    while not sampler.advance(run) and not run.awaiting and time.perf_counter() < until:
+    while not sampler.advance(run) and run.is_ready and time.perf_counter() < until:
         pass
 
 

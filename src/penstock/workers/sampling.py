@@ -5,7 +5,9 @@
                the rows that are not ready are carried along and ignored
 
 Draws belong to (lane, step) and a row of a forward depends on that row alone, so both write the same segment to the bit.
-This file knows nothing of versions or messages: it is handed an actor and a slot.
+A block waits for two things: for its environments (`awaiting`), and for an answer on how to act (`asked`), which an actor at
+hand gives at once and the inference server after a while. This file knows nothing of versions or messages: it is handed
+what acts, and a slot.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.core.protocols import ALL, Actor, BlockEnvironment, Lanes
-from penstock.core.seeds import Purpose, stream
+from penstock.core.protocols import ALL, Acted, BlockEnvironment, Lanes
 from penstock.core.specs import Array
 from penstock.store.slots import Segment
+from penstock.workers.acting import Acting
 from penstock.workers.episodes import EpisodeTotals
 from penstock.workers.hours import Hours
 
@@ -41,7 +43,6 @@ class BlockRun:
         block: int,
         environment: BlockEnvironment,
         *,
-        seed: int,
         drift: bool,
         return_gamma: float | None,
         hours: Hours | None = None,
@@ -50,41 +51,47 @@ class BlockRun:
         self.environment = environment
         self.number: int | None = None
         self.awaiting = False  # steps were sent and not all have come back
+        self.asked = False  # it was asked how to act, and the answer has not been taken
         self.abandoned = False  # the segment was written off, and its slot is let go of once nothing is awaited
-        self._seed = seed
         self._drift = drift
         self._lanes = environment.num_lanes
         self._totals = EpisodeTotals(self._lanes, return_gamma)
         self._ended = np.zeros(self._lanes, np.bool_)  # the lane's next step is its reset
         self._cut = False
+        self._closing = False  # what was asked for are the values at the segment's end
         self._step = 0  # together: the row that all lanes are at
-        self._steps = np.zeros(self._lanes, np.int64)  # drift: the row that each lane is at
+        self._steps = np.zeros(self._lanes, np.int64)  # the row that each lane is at
         self._in_flight = np.zeros(self._lanes, np.bool_)
         self._hours = hours or Hours()
 
-    def begin(self, number: int, segment: Segment, actor: Actor) -> None:
-        """Start a segment: its numbers are drawn now, by (block, segment), so they belong to (lane, step)."""
+    def begin(self, number: int, segment: Segment, acting: Acting) -> None:
+        """Start a segment where the block stands."""
         self._hours.begin_segment()
-        self.number, self._segment, self._actor = number, segment, actor
+        self.number, self._segment, self._acting = number, segment, acting
         self._length = segment.reward.shape[0]
-        generator = stream(self._seed, Purpose.ACTION, self.block, number)
-        self._noise = actor.noise(generator, self._length, self._lanes)
         segment.observation[0] = self.environment.observation
         segment.starts_with_reset[...] = self._ended
         segment.return_accumulator[...] = self._totals.discounted
-        self._step, self._cut = 0, False
+        self._step, self._cut, self._closing = 0, False, False
         self._steps[:] = 0
         self._waiting = np.ones(self._lanes, np.bool_)  # drift: lanes to act for next
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has a segment and can go on with it now."""
+        return self.number is not None and not self.awaiting and not self.asked
+
     def cut(self) -> None:
-        """Finish after the steps that are under way; at least one is taken."""
+        """Finish after the steps that are under way or asked for; at least one is taken."""
         self._cut = True
 
     def abandon(self) -> bool:
-        """Let go of the segment; true once no environment is at work on it. The block goes on from where it stands."""
+        """Let go of the segment; true once nobody is at work on it. The block goes on from where it stands."""
         if self.awaiting:
             self._collect(timeout_s=0)
-        self.abandoned = self.awaiting
+        if self.asked:
+            self.asked = self._acting.answer() is None
+        self.abandoned = self.awaiting or self.asked
         if self.abandoned:
             return False
         self._totals.forget()
@@ -94,15 +101,45 @@ class BlockRun:
         return True
 
     def advance(self) -> Finished | None:
-        """Take one step with every lane that can, without waiting for a lane that cannot; the segment if it is done."""
+        """Take what has come back, and go on with every lane that can, without waiting for one that cannot: one step where
+        the answer is at hand. The segment if it is done."""
         if self.awaiting:
             self._collect(timeout_s=0)
+        if self.asked:
+            acted = self._acting.answer()
+            if acted is None:
+                return None
+            finished = self._act(acted)
+            if finished is not None:
+                return finished
+        return self._ask()
+
+    def _ask(self) -> Finished | None:
+        """How to act for every lane that waits to be acted for, at the end what the segment is bootstrapped with; and act, if
+        that is known at once."""
+        acting = self._acting
         if self._is_done():
-            return self._finish()
-        if self._drift:
-            self._act_for_waiting_lanes()
+            self._closing = self.asked = True
+            acted = acting.ask(self.environment.observation, self._steps, closing=True)
+        elif self._drift:
+            self.asked = self._find_waiting_lanes()
+            acted = acting.ask(self.environment.observation, self._steps) if self.asked else None
         elif not self.awaiting:
-            self._act_together()
+            self.asked = True
+            acted = acting.ask(self._segment.observation[self._step], self._step)
+        else:
+            return None
+        return None if acted is None else self._act(acted)
+
+    def _act(self, acted: Acted) -> Finished | None:
+        """As it was answered. The segment, if that was the last answer to it."""
+        self.asked = False
+        if self._closing:
+            return self._finish(acted.value)
+        if self._drift:
+            self._act_drifting(acted)
+        else:
+            self._act_together(acted)
         return None
 
     def _is_done(self) -> bool:
@@ -113,16 +150,13 @@ class BlockRun:
 
     # ---------------------------------------------------------------- together
 
-    def _act_together(self) -> None:
+    def _act_together(self, acted: Acted) -> None:
         step, segment = self._step, self._segment
-        self._hours.begin_acting()
-        acted = self._actor.act(segment.observation[step], self._noise[step])
         segment.action[step] = acted.action
         segment.log_prob[step] = acted.log_prob
         segment.value[step] = acted.value
-        actions = self._actor.to_environment(acted.action)
         self._missing = self._lanes
-        self._send(ALL, actions)
+        self._send(ALL, self._acting.to_environment(acted.action))
 
     def _write_together(self, lanes: Lanes) -> None:
         environment, segment, step = self.environment, self._segment, self._step
@@ -140,22 +174,21 @@ class BlockRun:
 
     # ---------------------------------------------------------------- drift
 
-    def _act_for_waiting_lanes(self) -> None:
+    def _find_waiting_lanes(self) -> bool:
+        """Note for which lanes it is asked; whether there is one."""
         if self._cut and self._steps.any():
             self._waiting[:] = False
-        lanes = np.flatnonzero(self._waiting & (self._steps < self._length))
-        if not len(lanes):
-            return
-        self._hours.begin_acting()
-        segment, rows = self._segment, self._steps[lanes]
-        noise = self._noise[np.minimum(self._steps, self._length - 1), np.arange(self._lanes)]
-        acted = self._actor.act(self.environment.observation, noise)
+        self._asked_lanes = np.flatnonzero(self._waiting & (self._steps < self._length))
+        return len(self._asked_lanes) > 0
+
+    def _act_drifting(self, acted: Acted) -> None:
+        segment, lanes = self._segment, self._asked_lanes
+        rows = self._steps[lanes]
         segment.action[rows, lanes] = acted.action[lanes]
         segment.log_prob[rows, lanes] = acted.log_prob[lanes]
         segment.value[rows, lanes] = acted.value[lanes]
-        actions = self._actor.to_environment(acted.action)
         self._waiting[lanes], self._in_flight[lanes] = False, True
-        self._send(lanes if len(lanes) < self._lanes else ALL, actions)
+        self._send(lanes if len(lanes) < self._lanes else ALL, self._acting.to_environment(acted.action))
 
     def _write_drifting(self, lanes: Lanes) -> None:
         environment, segment = self.environment, self._segment
@@ -176,7 +209,6 @@ class BlockRun:
 
     def _send(self, lanes: Lanes, actions: Array) -> None:
         """Start the lanes' steps; what steps when it is asked is collected at once."""
-        self._hours.end_acting()
         if not self.awaiting:
             self._hours.begin_stepping()
         self.environment.send(lanes, actions)
@@ -202,11 +234,11 @@ class BlockRun:
         self.awaiting = False
         self._hours.end_stepping()
 
-    def _finish(self) -> Finished:
+    def _finish(self, bootstrap: Array) -> Finished:
         """Bootstrap every lane at its last row, mask what a cut left open, close the books on episodes."""
         segment, steps = self._segment, self._steps
         lanes = np.arange(self._lanes)
-        segment.value[steps, lanes] = self._actor.value(self.environment.observation)
+        segment.value[steps, lanes] = bootstrap
         segment.steps_done[...] = steps
         short = bool((steps < self._length).any())
         if short:

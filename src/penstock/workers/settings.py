@@ -12,14 +12,14 @@ from penstock.core.errors import Refused
 class ComputeSettings:
     """Devices, threads and number formats."""
 
-    inference: Literal["local"] = "local"
-    """Where policies act: local, in the sampler."""
+    inference: Literal["local", "server"] = "local"
+    """Where policies act: local, in each sampler, or server, in one process that acts for all of them."""
     backend: Literal["auto", "numpy", "torch"] = "auto"
-    """What samplers compute with. auto: numpy for the built-in MLP, torch for networks of your own."""
+    """What policies act with. auto: numpy for the built-in MLP, torch for networks of your own."""
     device: str = "cpu"
-    """Where the learner trains."""
+    """Where the learner trains and, with inference=server, where networks act that act with torch."""
     sampler_threads: int = 1
-    """Threads of each sampler's forward passes."""
+    """Threads of the forward passes, in each sampler or in the inference server."""
     learner_threads: int = 1
     """Threads of the learner's updates."""
     flush_denormal: bool = True
