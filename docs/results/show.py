@@ -123,7 +123,7 @@ def determinism(stage: Stage) -> None:
 
 
 def breadth(stage: Stage) -> None:
-    """One digest for other algorithms, images, blocks of one lane and the inference server, whatever the workers and the timing."""
+    """One digest for other algorithms, images, lanes on their own and the inference server, whatever workers and timing."""
     rows: list[list[object]] = []
     workers = [(f"--workers {count}", f"w{count}") for count in (0, 1, 3)]
     server = [(f"--inference server --workers {count}", f"server{count}") for count in (0, 2)]
