@@ -120,7 +120,7 @@ def naive_delayed(policy: Policy, behaviour: np.ndarray, batch: Batch, settings:
                 parameter.grad = None
             judge = PPO.__new__(PPO)
             judge.policy, judge.settings = probe, settings
-            judge.terms(minibatch, settings.clip_range).loss.backward()
+            judge.terms(probe, judge.prepared(minibatch), settings.clip_range).loss.backward()
             torch.nn.utils.clip_grad_norm_(probe.parameters(), settings.max_grad_norm)
             gradient = torch.cat([parameter.grad.ravel() for parameter in probe.parameters()])  # type: ignore[union-attr]
             theta = theta - settings.learning_rate * gradient
@@ -158,7 +158,7 @@ def test_decoupled_by_a_naive_loop() -> None:
     reading = read_again(now, batch)
     weight = np.exp(reading.log_prob - batch.log_prob)[batch.valid]
     torch.testing.assert_close(rows.weight, torch.from_numpy(weight))
-    terms = algorithm.terms(rows, 0.2)
+    terms = algorithm.terms(algorithm.policy, rows, 0.2)
     expected = -np.mean(weight * rows.advantage.numpy())
     assert terms.policy_loss.item() == pytest.approx(expected, rel=1e-5)
 

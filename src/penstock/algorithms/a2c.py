@@ -6,9 +6,12 @@ environment, no schedule of rollouts, and not where its batches come from or whe
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from torch import Tensor
 
 from penstock.algorithms.batch import Batch
+from penstock.algorithms.crew import total
 from penstock.algorithms.descent import Descent, annealed
 from penstock.algorithms.rows import Rows, valid_rows
 from penstock.algorithms.settings import LearnerSettings
@@ -16,6 +19,17 @@ from penstock.losses.entropy import entropy_loss
 from penstock.losses.policy import approx_kl, normalized, policy_gradient
 from penstock.losses.value import explained_variance, squared_error
 from penstock.models.policy import Policy
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The loss, what it is made of, and how far the policy is from the one that acted."""
+
+    loss: Tensor
+    policy_loss: Tensor
+    value_loss: Tensor
+    entropy: Tensor
+    approx_kl: Tensor
 
 
 class A2C:
@@ -42,25 +56,28 @@ class A2C:
         return valid_rows(batch, self.settings.gamma, self.settings.gae_lambda)
 
     def _step(self, rows: Rows, learning_rate: float) -> dict[str, float]:
-        """L = L^PG + c1 L^VF - c2 S, to be minimised."""
-        settings = self.settings
-        parameters, value = self.policy(rows.observation)
-        distribution = self.policy.distribution(parameters)
-        log_prob, entropy = distribution.log_prob(rows.action), distribution.entropy()
-        advantage = normalized(rows.advantage) if settings.normalize_advantage else rows.advantage
-        policy_loss, value_loss = policy_gradient(log_prob, advantage), squared_error(value, rows.target)
-        loss = policy_loss + settings.vf_coef * value_loss + settings.ent_coef * entropy_loss(entropy)
+        if self.settings.normalize_advantage:
+            rows = replace(rows, advantage=normalized(rows.advantage))
+        parts = self.descent.differentiate(rows, self.terms)
+        names = ("policy_loss", "value_loss", "entropy", "approx_kl")
         return {
-            "grad_norm": self.descent.step(loss, learning_rate),
-            "policy_loss": policy_loss.item(),
-            "value_loss": value_loss.item(),
-            "entropy": entropy.mean().item(),
-            "approx_kl": approx_kl(log_prob.detach() - rows.log_prob).item(),
+            **{name: total(parts, name) for name in names},
+            "grad_norm": self.descent.move(parts, learning_rate),
             "explained_variance": explained_variance(rows.value, rows.target),
             "learning_rate": learning_rate,
             "updates": 1,
             "samples": len(rows),
         }
+
+    def terms(self, policy: Policy, rows: Rows) -> Terms:
+        """L = L^PG + c1 L^VF - c2 S, to be minimised. `policy` is ours, or a thread's twin of it."""
+        parameters, value = policy(rows.observation)
+        distribution = policy.distribution(parameters)
+        log_prob, entropy = distribution.log_prob(rows.action), distribution.entropy()
+        policy_loss, value_loss = policy_gradient(log_prob, rows.advantage), squared_error(value, rows.target)
+        loss = policy_loss + self.settings.vf_coef * value_loss + self.settings.ent_coef * entropy_loss(entropy)
+        moved = approx_kl(log_prob.detach() - rows.log_prob)
+        return Terms(loss, policy_loss, value_loss, entropy.detach().mean(), moved)
 
     def state(self) -> dict[str, Tensor]:
         """What the next update depends on besides weights and settings: the optimiser's tensors by name."""

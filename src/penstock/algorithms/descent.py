@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
+from penstock.algorithms.crew import Crew, Terms, backward, total
 from penstock.algorithms.optimizers import clip_norm, optimizer_for
+from penstock.algorithms.rows import Rows
 from penstock.algorithms.settings import LearnerSettings, Schedule
 from penstock.core.errors import NonFinite
 from penstock.core.specs import Array
@@ -23,7 +25,8 @@ class Descent:
     def __init__(self, policy: Policy, settings: LearnerSettings) -> None:
         self.flat = FlatParameters(policy)
         self.optimizer = optimizer_for(self.flat.values, settings)
-        self.settings = settings
+        self.policy, self.settings = policy, settings
+        self._crew = Crew(policy, self.flat, settings.gradient_threads) if settings.gradient_threads > 1 else None
         self._home: Tensor | None = None  # theta, while the policy stands at theta + delta
         self._delta = torch.zeros(())
 
@@ -50,11 +53,26 @@ class Descent:
             values.copy_(self._home)
             self._home = None
 
-    def step(self, loss: Tensor, learning_rate: float) -> float:
-        """One optimiser step; the gradient's norm before clipping."""
+    def differentiate(self, rows: Rows, terms_of: Callable[[Policy, Rows], Terms]) -> list[tuple[float, Terms]]:
+        """Fill the gradient with that of the mean loss over these rows; the terms, with the share of rows that each is of.
+
+        With several threads the rows are cut into as many pieces, whose gradients are added up in order: which thread is
+        ready first changes no bit.
+        """
         gradient = self.flat.gradient.zero_()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        value, norm = float(loss.item()), float(torch.linalg.vector_norm(gradient).item())
+        if self._crew is None or len(rows) < self._crew.size:
+            terms = terms_of(self.policy, rows)
+            backward(terms.loss)
+            return [(1.0, terms)]
+        parts = self._crew.differentiate(rows, terms_of)
+        for twin_gradient in self._crew.gradients:
+            gradient.add_(twin_gradient)
+        return parts
+
+    def move(self, parts: Sequence[tuple[float, Terms]], learning_rate: float) -> float:
+        """One optimiser step along the gradient of these terms; its norm before clipping."""
+        gradient = self.flat.gradient
+        value, norm = total(parts, "loss"), float(torch.linalg.vector_norm(gradient).item())
         if not (math.isfinite(value) and math.isfinite(norm)):
             raise NonFinite(
                 f"the loss is {value} and its gradient's norm {norm}; "

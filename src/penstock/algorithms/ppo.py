@@ -8,13 +8,15 @@ Knows no environment, no schedule of rollouts, and not where its batches come fr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from penstock.algorithms.batch import Batch
+from penstock.algorithms.crew import total
 from penstock.algorithms.descent import Descent, annealed
 from penstock.algorithms.rows import Rows, generalized_estimate, read_again, select_valid, valid_rows, vtrace_estimate
 from penstock.algorithms.settings import PPOSettings
@@ -31,13 +33,17 @@ STOPS_AT = 1.5
 
 @dataclass(frozen=True)
 class Terms:
-    """The loss of one minibatch and its parts."""
+    """The loss of one minibatch, or of a piece of one, and what it is made of."""
 
     loss: Tensor
     policy_loss: Tensor
     value_loss: Tensor
     log_ratio: Tensor
     distribution: Distribution
+
+
+Parts = Sequence[tuple[float, Terms]]
+"""The pieces of a minibatch: each one's share of the rows, and its terms."""
 
 
 class PPO:
@@ -68,10 +74,11 @@ class PPO:
             permutation = stream(self.seed, Purpose.MINIBATCH, batch.version, epoch).permutation(len(rows))
             watched = settings.target_kl is not None or epoch == settings.n_epochs - 1
             for minibatch in rows.minibatches(permutation, count):
-                terms = self.terms(minibatch, clip_range)
-                if watched and self._moved_too_far(terms, clip_range, tally):
+                prepared = self.prepared(minibatch)
+                parts = self.descent.differentiate(prepared, lambda policy, rows: self.terms(policy, rows, clip_range))
+                if watched and self._moved_too_far(parts, clip_range, tally):
                     return
-                tally.add(terms, self.descent.step(terms.loss, learning_rate))
+                tally.add(parts, self.descent.move(parts, learning_rate))
                 tally.samples += len(minibatch)
 
     def rows(self, batch: Batch) -> Rows:
@@ -95,17 +102,22 @@ class PPO:
         estimate = generalized_estimate(batch, settings.gamma, settings.gae_lambda)
         return select_valid(batch, estimate, log_prob=now.log_prob, weight=weight)
 
-    def terms(self, rows: Rows, clip_range: float) -> Terms:
-        """Equation 9: L = L^CLIP + c1 L^VF - c2 S, to be minimised."""
+    def prepared(self, minibatch: Rows) -> Rows:
+        """What all of a minibatch's rows decide together, before it may be cut into pieces."""
+        if not self.settings.normalize_advantage:
+            return minibatch
+        return replace(minibatch, advantage=normalized(minibatch.advantage))
+
+    def terms(self, policy: Policy, rows: Rows, clip_range: float) -> Terms:
+        """Equation 9: L = L^CLIP + c1 L^VF - c2 S, to be minimised. `policy` is ours, or a thread's twin of it."""
         settings = self.settings
-        parameters, value = self.policy(rows.observation)
-        distribution = self.policy.distribution(parameters)
+        parameters, value = policy(rows.observation)
+        distribution = policy.distribution(parameters)
         log_ratio = distribution.log_prob(rows.action) - rows.log_prob
-        advantage = normalized(rows.advantage) if settings.normalize_advantage else rows.advantage
         if rows.weight is None:
-            policy_loss = clipped_surrogate(log_ratio.exp(), advantage, clip_range)
+            policy_loss = clipped_surrogate(log_ratio.exp(), rows.advantage, clip_range)
         else:
-            policy_loss = decoupled_surrogate(log_ratio.exp(), advantage, clip_range, rows.weight)
+            policy_loss = decoupled_surrogate(log_ratio.exp(), rows.advantage, clip_range, rows.weight)
         if settings.clip_range_vf is None:
             value_loss = squared_error(value, rows.target)
         else:
@@ -116,11 +128,11 @@ class PPO:
         return Terms(loss, policy_loss, value_loss, log_ratio, distribution)
 
     @torch.no_grad()
-    def _moved_too_far(self, terms: Terms, clip_range: float, tally: Tally) -> bool:
-        distance = approx_kl(terms.log_ratio).item()
+    def _moved_too_far(self, parts: Parts, clip_range: float, tally: Tally) -> bool:
+        distance = sum(share * approx_kl(terms.log_ratio).item() for share, terms in parts)
         tally.distances.append(distance)
-        tally.clipped.append(clip_fraction(terms.log_ratio.exp(), clip_range).item())
-        tally.entropies.append(terms.distribution.entropy().mean().item())
+        tally.clipped.append(sum(share * clip_fraction(terms.log_ratio.exp(), clip_range).item() for share, terms in parts))
+        tally.entropies.append(sum(share * terms.distribution.entropy().mean().item() for share, terms in parts))
         return self.settings.target_kl is not None and distance > STOPS_AT * self.settings.target_kl
 
     def _report(self, tally: Tally, rows: Rows, learning_rate: float, clip_range: float) -> dict[str, float]:
@@ -163,9 +175,9 @@ class Tally:
     def updates(self) -> int:
         return len(self.norms)
 
-    def add(self, terms: Terms, norm: float) -> None:
-        self.policy_losses.append(terms.policy_loss.item())
-        self.value_losses.append(terms.value_loss.item())
+    def add(self, parts: Parts, norm: float) -> None:
+        self.policy_losses.append(total(parts, "policy_loss"))
+        self.value_losses.append(total(parts, "value_loss"))
         self.norms.append(norm)
 
 

@@ -46,10 +46,13 @@ class Rows:
     def minibatches(self, permutation: Array, count: int) -> Iterator[Rows]:
         """The rows in this order, in `count` pieces that differ by one row at most."""
         order = torch.from_numpy(permutation).to(self.advantage.device)
-        shuffled = self._of_each(lambda tensor: tensor.index_select(0, order))
+        yield from self._of_each(lambda tensor: tensor.index_select(0, order)).pieces(count)
+
+    def pieces(self, count: int) -> Iterator[Rows]:
+        """The rows in order, in `count` pieces that differ by one row at most."""
         edges = [len(self) * piece // count for piece in range(count + 1)]
         for start, stop in pairwise(edges):
-            yield shuffled._cut(slice(start, stop))
+            yield self._cut(slice(start, stop))
 
     def _cut(self, piece: slice) -> Rows:
         return self._of_each(lambda tensor: tensor[piece])

@@ -19,7 +19,7 @@ class LearnerSettings:
     """What every algorithm is told: the part of the section `learner` that the rest of the house reads."""
 
     positive: ClassVar[tuple[str, ...]] = ("learning_rate", "adam_eps", "rms_prop_eps")
-    at_least_one: ClassVar[tuple[str, ...]] = ("n_steps",)
+    at_least_one: ClassVar[tuple[str, ...]] = ("n_steps", "gradient_threads")
     not_negative: ClassVar[tuple[str, ...]] = ("ent_coef", "vf_coef")
     shares: ClassVar[tuple[str, ...]] = ("gamma", "gae_lambda", "rms_prop_alpha")
     optional: ClassVar[tuple[str, ...]] = ()
@@ -50,6 +50,9 @@ class LearnerSettings:
     """How slowly rmsprop forgets squared gradients."""
     rms_prop_eps: float = 1e-5
     """Rmsprop's epsilon: added to the root; under rmsprop_tf, inside it."""
+    gradient_threads: int = 1
+    """Threads that compute the gradient of a minibatch side by side, each that of its own piece of the rows. For networks with
+    convolutions on a CPU; small networks are faster with one."""
     rho_bar: float = 1.0
     """Under correction vtrace: the greatest weight of a temporal difference."""
     c_bar: float = 1.0

@@ -39,7 +39,7 @@ class Job:
     max_grad_norm: float = 0.5
     network: Literal["towers", "nature"] = "towers"
     precision: Precision = "float32"
-    learner_threads: int = 1
+    gradient_threads: int = 1
     reward_sign: bool = False
     extra: str | None = None
     module: str | None = None
@@ -100,7 +100,7 @@ JOBS: dict[str, Job] = {
                 action_size=6,
                 discrete=True,
                 n_envs=8,
-                n_blocks=2,
+                n_blocks=1,
                 n_steps=128,
                 steps=20_480,
                 peer_envs=8,
@@ -111,6 +111,7 @@ JOBS: dict[str, Job] = {
                 ent_coef=0.01,
                 network="nature",
                 precision=precision,
+                gradient_threads=2,
                 reward_sign=True,
                 extra="atari",
                 module="ale_py",
@@ -135,7 +136,7 @@ def penstock_settings(job: Job) -> dict[str, Any]:
     network: dict[str, Any] = {"model.hidden_sizes": "64,64", "model.activation": "tanh"}
     if job.network == "nature":
         network = {"model.network": "nature", "model.precision": job.precision}
-    computing = {"compute.learner_threads": job.learner_threads, "model.reward_sign": job.reward_sign}
+    computing = {"learner.gradient_threads": job.gradient_threads, "model.reward_sign": job.reward_sign}
     return {**own, **network, **computing, **{f"learner.{name}": value for name, value in job.learner().items()}}
 
 

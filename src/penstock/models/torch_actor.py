@@ -12,6 +12,7 @@ from penstock.core.protocols import Acted
 from penstock.core.specs import Array, EnvironmentSpec
 from penstock.models.distributions import DiagonalGaussian
 from penstock.models.flat import FlatParameters
+from penstock.models.networks import ImageNetwork
 from penstock.models.normaliser import Normaliser
 from penstock.models.policy import Policy
 from penstock.models.sampling import sampler_for
@@ -35,6 +36,9 @@ class TorchActor:
         self.flat.published.copy_(torch.from_numpy(np.array(weights, np.float32)))
         if self.policy.log_std is not None:
             self.sampler.set_log_std(self.policy.log_std.detach()[:, None].cpu().numpy().copy())
+        for part in self.policy.modules():
+            if isinstance(part, ImageNetwork):
+                part.settle()
         self.normaliser.load(statistics)
 
     def noise(self, generator: Any, steps: int, lanes: int) -> Array:

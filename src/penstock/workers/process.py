@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from penstock.envs.descriptors import allow_descriptors, descriptors_of
+from penstock.memory.allocator import keep_freed_memory
 from penstock.store.asks import Asks
 from penstock.store.slots import Slots
 from penstock.transport.channel import ChannelClosed, LocalChannel, SocketChannel
@@ -31,6 +32,7 @@ def run_worker(descriptors: list[int]) -> int:
     """A worker's whole life; the exit code. Descriptors: payload, channel, slots, then what its kind shares beside."""
     payload_fd, channel_fd, *arenas = descriptors
     channel = SocketChannel(socket.socket(fileno=channel_fd))
+    keep_freed_memory()
     try:
         plan = _unpack(payload_fd)
         match plan:
