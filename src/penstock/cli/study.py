@@ -32,8 +32,9 @@ def carry_out(command: Study) -> int:
     jobs = num_cores() if command.jobs is None else _whole("--jobs", command.jobs, least=1)
     figures = figures_of(command, out)
     figure.require(figures)
+    conductor = Conductor(plan, jobs=jobs, say=_say)
     with StudyDirectory(out, plan.described()) as directory:
-        done = Conductor(plan, directory, jobs=jobs, say=_say).conduct()
+        done = conductor.conduct(directory)
         if done.signal is not None:
             _say(f"stopped; {len(done.kept)} runs are kept in {out}, the same command goes on with the {done.missing} others")
             return 128 + done.signal

@@ -49,52 +49,52 @@ class Conducted:
 
 
 class Conductor:
-    """Runs what a plan asks for and a directory lacks."""
+    """Runs what a plan asks for and a directory lacks. Made before the directory: it refuses what no run could be told."""
 
-    def __init__(self, plan: Plan, directory: StudyDirectory, *, jobs: int, say: Callable[[str], None]) -> None:
-        self._directory, self._jobs, self._say = directory, jobs, say
-        self._digests = {cell.name: cell.config_digest() for cell in plan.cells()}
+    def __init__(self, plan: Plan, *, jobs: int, say: Callable[[str], None]) -> None:
+        self._jobs, self._say = jobs, say
         self._cells = {cell.name: cell for cell in plan.cells()}
+        self._digests = {name: cell.config_digest() for name, cell in self._cells.items()}
         self._kept: dict[str, Mapping[str, Any]] = {}
 
-    def conduct(self) -> Conducted:
+    def conduct(self, directory: StudyDirectory) -> Conducted:
         """All runs that are missing; ends early, and leaves none under way, at a signal or an error."""
-        missing = self._missing()
+        missing = self._missing(directory)
         self._say(announcement(len(self._cells), missing, self._jobs))
         heard = None
         if missing:
             with closing(StopSignals()) as signals, Children(signals) as children:
-                heard = self._run(missing, children, signals)
+                heard = self._run(directory, missing, children, signals)
         in_order = tuple(self._kept[name] for name in self._cells if name in self._kept)
         return Conducted(in_order, len(self._cells) - len(in_order), heard)
 
-    def _missing(self) -> list[Cell]:
+    def _missing(self, directory: StudyDirectory) -> list[Cell]:
         for name, cell in self._cells.items():
-            found = self._directory.kept(cell, self._digests[name])
+            found = directory.kept(cell, self._digests[name])
             if found is not None:
                 self._kept[name] = found
         return [cell for name, cell in self._cells.items() if name not in self._kept]
 
-    def _run(self, missing: Sequence[Cell], children: Children, signals: StopSignals) -> int | None:
-        waiting, left_s, start_s = list(missing), sum(cell.cost_s() for cell in missing), time.monotonic()
-        whole_s = left_s
+    def _run(self, directory: StudyDirectory, missing: Sequence[Cell], children: Children, signals: StopSignals) -> int | None:
+        waiting, start_s = list(missing), time.monotonic()
+        whole_s = left_s = sum(cell.cost_s() for cell in missing)
         while waiting or len(children):
             while waiting and len(children) < self._jobs:
                 cell = waiting.pop(0)
-                children.start(cell.name, cell.arguments(str(self._directory.run_dir(cell))))
+                children.start(cell.name, cell.arguments(str(directory.run_dir(cell))))
             for ended in children.wait():
                 left_s -= self._cells[ended.name].cost_s()
-                kept = self._keep(ended)
+                kept = self._keep(directory, ended)
                 remaining_s = (time.monotonic() - start_s) * left_s / (whole_s - left_s)
                 self._say(self._progress(ended, kept, remaining_s))
-            if signals.pending:
+            if signals.pending and (waiting or len(children)):
                 return signals.take()[0].signal
         return None
 
-    def _keep(self, ended: Ended) -> Mapping[str, Any]:
+    def _keep(self, directory: StudyDirectory, ended: Ended) -> Mapping[str, Any]:
         cell = self._cells[ended.name]
-        kept = looked_at(cell, ended, self._directory.run_dir(cell), self._digests[ended.name])
-        self._directory.keep(cell, kept)
+        kept = looked_at(cell, ended, directory.run_dir(cell), self._digests[ended.name])
+        directory.keep(cell, kept)
         self._kept[ended.name] = kept
         return kept
 

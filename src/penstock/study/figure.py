@@ -42,7 +42,6 @@ _PAPER = {
     "lines.markersize": 4,
     "pdf.fonttype": 42,  # fonts as outlines that journals accept, not as bitmaps
     "ps.fonttype": 42,
-    "svg.hashsalt": "penstock",
 }
 WIDTH_IN, ROW_IN, LEGEND_IN, DPI = 7.2, 2.15, 0.35, 300
 """Two columns of a paper wide."""
@@ -77,7 +76,10 @@ def draw(found: Mapping[str, Any], kept: Sequence[Mapping[str, Any]], paths: Seq
             _over_staleness(row[0], found, task)
             for panel, bound in zip(row[1:], shown, strict=True):
                 _learning_curves(panel, found, kept, task, bound)
+            row[1].set_ylabel("return (sum of rewards),\nlast 100 episodes")
             _share_returns(row)
+        for panel, title in zip(panels[0], ["final performance", *(f"learning, K = {bound}" for bound in shown)], strict=True):
+            panel.set_title(title)
         handles, labels = panels[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, handlelength=3.5)
         for path in paths:
@@ -111,14 +113,12 @@ def _over_staleness(panel: Any, found: Mapping[str, Any], task: str) -> None:
             elinewidth=0.8,
             capsize=1.8,
             capthick=0.8,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
+            markeredgewidth=0,
             label=correction,
         )
     panel.set_xticks(range(len(bounds)), [str(bound) for bound in bounds])
     panel.set_xlabel("staleness K of every sample (versions)")
     panel.set_ylabel(f"{found['tasks'][task]['env_id']}\nreturn, last {found['final_share']:.0%} of steps")
-    panel.set_title("final performance")
 
 
 def _learning_curves(panel: Any, found: Mapping[str, Any], kept: Sequence[Mapping[str, Any]], task: str, bound: int) -> None:
@@ -130,18 +130,18 @@ def _learning_curves(panel: Any, found: Mapping[str, Any], kept: Sequence[Mappin
         steps, means = [step for step, _ in known], [e.mean for _, e in known]
         colour, marker, dash = STYLES[correction]
         every = max(1, len(known) // 5)
-        panel.plot(steps, means, color=colour, linestyle=dash, marker=marker, markevery=(place * every // 5, every))
+        panel.plot(
+            steps, means, color=colour, linestyle=dash, marker=marker, markeredgewidth=0, markevery=(place * every // 5, every)
+        )
         low, high = [e.low for _, e in known], [e.high for _, e in known]
         if None not in low:
             panel.fill_between(steps, low, high, color=colour, alpha=0.12, linewidth=0)
     panel.set_xlim(0, budget / 1000)
     panel.set_xlabel("environment steps (thousands)")
-    panel.set_ylabel("return, last 100 episodes")
-    panel.set_title(f"learning curves, K = {bound}")
 
 
 def _share_returns(row: Sequence[Any]) -> None:
-    """One scale of returns a row, as wide as the means and most of their intervals need."""
+    """One scale of returns a row, as wide as means and intervals at the end need."""
     values = [value for panel in row for line in panel.get_lines() for value in line.get_ydata() if value == value]
     if not values:
         return
