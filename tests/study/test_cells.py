@@ -84,7 +84,7 @@ def test_a_difference_is_named():
     assert difference(here, Plan().described()) is None
     assert difference(here, Plan(seeds=(1, 2)).described()) == "seeds is 1,2,3,4,5 there and 1,2 here"
     longer = dataclasses.replace(TASKS["cartpole"], steps=7)
-    other = Plan(tasks=(longer, TASKS["acrobot"])).described()
+    other = Plan(tasks=(longer, TASKS["lunarlander"])).described()
     assert difference(here, other) == "tasks.cartpole.steps is 150000 there and 7 here"
-    assert difference(here, Plan(tasks=(TASKS["cartpole"],)).described()) == "tasks.acrobot is there there and absent here"
+    assert difference(here, Plan(tasks=(TASKS["cartpole"],)).described()) == "tasks.lunarlander is there there and absent here"
     assert difference(here, Plan(sets=SET).described()) == "sets is empty there and learner.gamma=0.5 here"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ import pytest
 from kept_runs import records
 
 from penstock.core.errors import Refused, RunFailed
+from penstock.run.signals import StopSignals
 from penstock.study.ages import inexact
 from penstock.study.cells import TASKS, Cell, Plan
-from penstock.study.children import Ended
+from penstock.study.children import Children, Ended
 from penstock.study.conduct import announcement, estimate_s, looked_at
 from penstock.study.directory import records_of
 
@@ -141,6 +143,17 @@ def test_an_interrupted_study_ends_its_runs_and_is_taken_up_again(tmp_path):
     histograms = json.loads(second.read_text())["curve"]["staleness_histogram"]
     assert [[age for age, count in enumerate(rows) if count] for rows in histograms[:4]] == [[0], [1], [2], [2]]
     assert (out / "table.md").read_text().startswith("**CartPole-v1**, 600 steps")
+
+
+@pytest.mark.processes
+def test_runs_that_are_left_end_as_if_they_had_been_asked_to(tmp_path):
+    cell = Cell(task=TASKS["cartpole"], staleness=1, correction="clip", seed=1)
+    with closing(StopSignals()) as signals, Children(signals) as children:
+        children.start(cell.name, [*cell.arguments(str(tmp_path / "run")), "--steps", "1e9"])
+        wait_for((tmp_path / "run" / "metrics.jsonl").exists)
+        (process,) = (child.process for child in children._running)
+    assert process.returncode == 130
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["stop_reason"] == "signal"
 
 
 @pytest.mark.processes

@@ -91,4 +91,6 @@ def test_the_table_is_markdown():
     assert "| `clip` | 22.0 ± 25.4 | - |" in text
     assert "| `none` | 30.0 | 4.0 ± 12.7 (1 not finite) |" in text
     assert "Seeds 1, 2" in text
+    nothing = [kept("task", 8, "clip", 1, [], stop_reason="nonfinite")]
+    assert "| `clip` | - | - (1 not finite) |" in markdown(report(described(), nothing))
     assert text.endswith("5 runs; package 0, torch 2, commit abc.")

@@ -72,7 +72,7 @@ class Study:
     """Many runs that differ in staleness and correction alone, a table and a figure. Started again, it does what is missing."""
 
     study: str | None = positional("STUDY", "what is studied: staleness")
-    tasks: str | None = option("NAMES", "between commas: cartpole, acrobot, lunarlander (default: the first two)")
+    tasks: str | None = option("NAMES", "between commas: cartpole, lunarlander, acrobot (default: the first two)")
     staleness: str | None = option("K,K,...", "the age of every sample; 0 is the schedule sync (default: 0,1,2,4,8)")
     corrections: str | None = option("NAMES", "between commas (default: clip,decoupled,vtrace,delayed,none)")
     seeds: str | None = option("N,N,...", "every combination is run with each (default: 1,2,3,4,5)")

@@ -25,7 +25,7 @@ STYLES: dict[str, tuple[str, str, Any]] = {
 }
 """Correction to colour, marker and dash."""
 
-_PAPER = {
+_PAPER: Any = {
     "font.size": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,

@@ -33,9 +33,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _cell(row: Mapping[str, Any], figure: str) -> str:
     estimate, diverged = row[figure], row["nonfinite"]
-    if estimate["mean"] is None:
-        return "-"
-    text = f"{estimate['mean']:.1f}"
+    text = "-" if estimate["mean"] is None else f"{estimate['mean']:.1f}"
     if estimate["low"] is not None:
         text += f" ± {estimate['mean'] - estimate['low']:.1f}"
     return text + (f" ({diverged} not finite)" if diverged else "")
@@ -49,7 +47,7 @@ def _footer(found: Mapping[str, Any]) -> str:
         " episodes.",
     ]
     if any(row["nonfinite"] for row in found["rows"]):
-        lines.append("Runs whose numbers stopped being finite count with the last return that they had.")
+        lines.append("Runs whose numbers stopped being finite count with the last return that they had, if they had one.")
     return "\n".join([*lines, _versions(found["runs"])])
 
 
