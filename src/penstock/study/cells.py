@@ -92,7 +92,7 @@ TASKS: dict[str, Task] = {
             },
             extra="box2d",
             module="Box2D",
-            step_s=60e-6,
+            step_s=54e-6,
         ),
     )
 }
