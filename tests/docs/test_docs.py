@@ -17,13 +17,19 @@ import pytest
 
 from penstock.algorithms.settings import CATALOGUE
 from penstock.bench import command as bench
-from penstock.cli import commands
+from penstock.cli import commands, study
 from penstock.cli.parser import parse
 from penstock.cli.train import built_from
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-DATACLASS_OF = {"train": commands.Train, "eval": commands.Eval, "presets": commands.Presets, "doctor": commands.Doctor}
+DATACLASS_OF = {
+    "train": commands.Train,
+    "eval": commands.Eval,
+    "presets": commands.Presets,
+    "doctor": commands.Doctor,
+    "study": commands.Study,
+}
 SHOWS_REFUSALS = "failures.md"
 """Its commands are there to be refused: they must be well formed, no more."""
 
@@ -132,6 +138,9 @@ def test_commands_would_be_accepted(page: str, words: tuple[str, ...], monkeypat
         accept_bench(arguments, monkeypatch)
         return
     command = parse(DATACLASS_OF[name], name, arguments)
+    if isinstance(command, commands.Study):
+        assert command.study in study.STUDIES
+        assert list(study.plan_of(command).cells())
     if isinstance(command, commands.Train) and command.resume is None and page != SHOWS_REFUSALS:
         assert built_from(command).job.env.id
 

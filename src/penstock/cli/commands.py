@@ -65,3 +65,20 @@ class Doctor:
     env: str | None = option("ENV", "examine this environment instead: spaces, seeding, ends, restoring, step time")
     env_arg: tuple[str, ...] = repeated("KEY=VALUE", "an argument that the environment is made with")
     wrap: tuple[str, ...] = repeated("MODULE:FUNCTION", "a wrapper around the environment; the first is the innermost")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """Many runs that differ in staleness and correction alone, a table and a figure. Started again, it does what is missing."""
+
+    study: str | None = positional("STUDY", "what is studied: staleness")
+    tasks: str | None = option("NAMES", "between commas: cartpole, lunarlander, acrobot (default: the first two)")
+    staleness: str | None = option("K,K,...", "the age of every sample; 0 is the schedule sync (default: 0,1,2,4,8)")
+    corrections: str | None = option("NAMES", "between commas (default: clip,decoupled,vtrace,delayed,none)")
+    seeds: str | None = option("N,N,...", "every combination is run with each (default: 1,2,3,4,5)")
+    steps: str | None = option("N", "environment steps of a run, in every task (default: the task's)")
+    set: tuple[str, ...] = repeated("ROOM.KEY=VALUE", "a setting of every run")
+    jobs: str | None = option("N", "runs side by side, each on one core (default: the number of cores)")
+    out: str | None = option("DIR", "the study's directory, new or to be taken up again (default: studies/staleness)")
+    figure: tuple[str, ...] = repeated("FILE", "where the figure goes, .png or .pdf; or none (default: both, in DIR)")
+    json: bool = switch("print what was found as one line of JSON; the table goes to standard error")

@@ -36,7 +36,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "logs": ("tensorboard", "wandb"),
     "export": ("onnx", "onnxruntime"),
     "cluster": ("ray",),
-    "sweep": ("optuna",),
+    "sweep": ("optuna", "matplotlib"),
 }
 """Extra to the modules it brings."""
 

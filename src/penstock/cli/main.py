@@ -15,6 +15,7 @@ _COMMANDS = {
     "eval": ("Eval", "evaluate", "play a trained policy and report its return"),
     "presets": ("Presets", "presets", "what is shipped, with reference scores"),
     "doctor": ("Doctor", "doctor", "is this machine ready?"),
+    "study": ("Study", "study", "many runs, a table and a figure of them (staleness)"),
 }
 """Command to its dataclass, the module that carries it out, and what it is for."""
 
