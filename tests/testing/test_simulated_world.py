@@ -11,10 +11,10 @@ from penstock.flow import free
 from penstock.flow.settings import FlowSettings
 from penstock.run.settings import RunSettings
 from penstock.testing.clock import JumpingClock
-from penstock.testing.pace import Pace, even
 from penstock.testing.simulated_run import simulate
 from penstock.testing.simulation import Script, SimulatedWorld
 from penstock.transport import messages
+from penstock.yardstick.pace import Pace, even
 
 
 def test_time_jumps_forward_only() -> None:
