@@ -1,7 +1,7 @@
 """How long steps take where time is only counted. Knows no law and no process.
 
-    Pace     lanes that step together; drawn by (seed, block, segment), so a run is the same whatever the order of events
-    Streams  lanes that drift, each with a stream of delays of its own, which goes on where the segment before was cut
+Pace     lanes that step together; drawn by (seed, block, segment), so a run is the same whatever the order of events
+Streams  lanes that drift, each with a stream of delays of its own, which goes on where the segment before was cut
 """
 
 from __future__ import annotations
