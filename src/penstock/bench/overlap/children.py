@@ -79,7 +79,7 @@ def penstock(case: Case, schedule: str, layout: Layout, *, seed: int, batches: i
 
 def train_arguments(case: Case, schedule: str, layout: Layout, seed: int, batches: int) -> list[str]:
     """All but --out. How lanes are stepped is said, not left to a probe that may happen to see only short delays."""
-    learner = ("ppo", PPO) if case.share is None else (TIMED, {})
+    learner = ("ppo", PPO) if case.share is None else (TIMED, {"batch_size": ROWS})
     sets: dict[str, Any] = {
         "envs.n_envs": LANES,
         "envs.n_blocks": layout.blocks,

@@ -49,7 +49,7 @@ class Plan:
 
 def measure(plan: Plan, say: Callable[[str], None]) -> list[dict[str, Any]]:
     """A row for every case, as plain data. Round k has seed k for everybody, hence the same delays."""
-    say(f"{plan.num_runs} runs, about {plan.expected_s / 60:.0f} minutes")
+    say(f"{plan.num_runs} runs, about {plan.expected_s / 60:.0f} min")
     count = 0
 
     def progress(case: Case, text: str) -> None:
