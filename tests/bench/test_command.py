@@ -29,6 +29,13 @@ from penstock.core.errors import Refused
         ("throughput --schedule overlapp", "unknown schedule 'overlapp'; did you mean overlap?"),
         ("throughput --peer sb4", "unknown peer 'sb4'; did you mean sb3?"),
         ("throughput --peer-threads 2", "add --peer sb3"),
+        ("overlap --variance 0", "--variance is a number, above 0, not '0'"),
+        ("overlap --share -1", "--share is a number, 0 or more, not '-1'"),
+        ("overlap --layout 4x4", "unknown layout '4x4'; known: 16x1, 1x16"),
+        ("overlap --learner pppo", "unknown learner 'pppo'; did you mean ppo?"),
+        ("overlap --schedule overlapp", "unknown schedule 'overlapp'; did you mean overlap?"),
+        ("overlap --rounds 0", "--rounds is a whole number, 1 or more, not '0'"),
+        ("overlap --show nowhere.json", "--show nowhere.json: No such file or directory"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(arguments: str, message: str, capsys: pytest.CaptureFixture[str]):
@@ -41,7 +48,7 @@ def test_bad_input_is_one_line_and_exit_2(arguments: str, message: str, capsys: 
 def test_help(capsys: pytest.CaptureFixture[str]):
     assert main(["bench"]) == main(["bench", "--help"]) == 0
     assert "throughput" in capsys.readouterr().out
-    for name in ("limits", "throughput"):
+    for name in ("limits", "throughput", "overlap"):
         with pytest.raises(SystemExit, match="0"):
             command.main([name, "--help"])
         assert f"penstock bench {name}" in capsys.readouterr().out

@@ -17,6 +17,7 @@ import pytest
 
 from penstock.algorithms.settings import CATALOGUE
 from penstock.bench import command as bench
+from penstock.bench.arguments import OneLine
 from penstock.cli import commands, study
 from penstock.cli.parser import parse
 from penstock.cli.train import built_from
@@ -120,13 +121,13 @@ class Parsed(Exception):
 
 
 def accept_bench(words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    parse_only = bench._OneLine.parse
+    parse_only = OneLine.parse
 
     def stop(parser: Any, arguments: Sequence[str]) -> None:
         parse_only(parser, arguments)
         raise Parsed
 
-    monkeypatch.setattr(bench._OneLine, "parse", stop)
+    monkeypatch.setattr(OneLine, "parse", stop)
     with pytest.raises(Parsed):
         bench.main(words)
 

@@ -9,9 +9,10 @@ import pytest
 
 from penstock.flow.settings import FlowSettings
 from penstock.run.settings import RunSettings
-from penstock.testing.pace import Pace, even, slowed
-from penstock.testing.simulated_run import SimulatedRun, simulate, simulate_law
+from penstock.testing.simulated_run import SimulatedRun, simulate
 from penstock.testing.simulation import Script
+from penstock.yardstick.law_speed import simulate_law
+from penstock.yardstick.pace import Pace, even, slowed
 
 STEPS, LANES, STEP_S, WORKERS, SLOW = 128, 4, 0.01, 8, 3
 COLLECT_S = STEPS * STEP_S

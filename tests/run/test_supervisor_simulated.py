@@ -14,10 +14,10 @@ from penstock.core.errors import EnvironmentFault, RunFailed, WorkerDied
 from penstock.flow.settings import FlowSettings
 from penstock.run.settings import RunSettings
 from penstock.run.supervisor import SAVE_GRACE_S, UPDATE_GRACE_S
-from penstock.testing.pace import Pace, even
 from penstock.testing.simulated_run import SimulatedRun, simulate
 from penstock.testing.simulation import Script, Trouble
 from penstock.transport import messages
+from penstock.yardstick.pace import Pace, even
 
 SCHEDULES = ("sync", "overlap", "async")
 BATCH = 4 * 16 * 4  # blocks, steps, lanes

@@ -11,7 +11,6 @@ from penstock.flow import free
 from penstock.flow.settings import FlowSettings
 from penstock.run.settings import RunSettings
 from penstock.testing.clock import JumpingClock
-from penstock.testing.pace import Pace, even
 from penstock.testing.simulated_run import simulate
 from penstock.testing.simulation import Script, SimulatedWorld
 from penstock.transport import messages
@@ -22,22 +21,6 @@ def test_time_jumps_forward_only() -> None:
     clock.jump_to(5.0)
     clock.jump_to(3.0)
     assert clock.now() == 5.0
-
-
-def test_a_cut_segment_ends_with_the_step_under_way() -> None:
-    """Steps end at 1, 2, 3, 4. Cut at 1.5: the second step is under way, so two are done, at 2."""
-    pace = Pace(steps=4, draw=even(1.0))
-    for cut_s, steps in ((0.0, 1), (0.5, 1), (1.0, 1), (1.5, 2), (3.9, 4), (9.0, 4)):
-        underway = pace.begin(0, 0, 0.0)
-        underway.cut(cut_s)
-        assert (underway.steps, underway.end_s) == (steps, steps), f"cut at {cut_s}"
-    assert pace.begin(0, 0, 0.0).step_end_s(2.5) == 3.0
-
-
-def test_the_time_of_a_segment_belongs_to_block_and_number() -> None:
-    pace = Pace(seed=3)
-    assert pace.begin(1, 7, 0.0).moments_s == pace.begin(1, 7, 0.0).moments_s
-    assert pace.begin(1, 7, 0.0).moments_s != pace.begin(2, 7, 0.0).moments_s
 
 
 def test_wait_returns_at_its_timeout_or_with_what_comes_first() -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, NoReturn, TypeVar
 
 from penstock.bench import contenders, machine
+from penstock.bench.arguments import OneLine, number, once, say, show
 from penstock.bench.jobs import JOBS, Job, find_job, penstock_settings
+from penstock.bench.overlap.command import overlap
 from penstock.bench.tables import limits_table, throughput_table
 from penstock.bench.throughput import Contender, measure, report
 from penstock.core.errors import MissingExtra, Refused, UnknownName
@@ -25,6 +24,7 @@ This machine's limits, and how close we are. Run on a quiet machine: one thing i
 
   limits       the parts on one core, and the limit that follows for each job
   throughput   steady training throughput, as a fraction of the limit and against a peer
+  overlap      what overlapping gains where environments take their time, beside what the law allows
 
   penstock bench SUB --help     all about one of them"""
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def limits(arguments: Sequence[str]) -> int:
     """`penstock bench limits`."""
-    parser = _OneLine(
+    parser = OneLine(
         prog="penstock bench limits",
         description="Measure this machine's parts with frozen reference kernels, one thread each, and the limit of a job:"
         " 1 / (environment + inference + epochs x update) a core, times cores.",
@@ -51,12 +51,12 @@ def limits(arguments: Sequence[str]) -> int:
     parser.add_argument("--seconds", default="1", metavar="S", help="how long each part is measured (default: 1)")
     parser.add_argument("--json", action="store_true", help="print one line of JSON; the table goes to standard error")
     chosen = parser.parse(arguments)
-    jobs = [find_job(name) for name in _once(chosen.job)] or _installed_jobs()
-    seconds = _number("--seconds", chosen.seconds, float, above=0)
+    jobs = [find_job(name) for name in once(chosen.job)] or _installed_jobs()
+    seconds = number("--seconds", chosen.seconds, float, above=0)
     from penstock.bench.limits import measure_limits
 
     found = measure_limits(jobs, seconds=seconds)
-    _show(found, limits_table(found), as_json=chosen.json)
+    show(found, limits_table(found), as_json=chosen.json)
     return 0
 
 
@@ -64,13 +64,13 @@ def throughput(arguments: Sequence[str]) -> int:
     """`penstock bench throughput`."""
     chosen = _throughput_parser().parse(arguments)
     job = find_job(chosen.job)
-    rounds = _number("--pairs", chosen.pairs, int, above=0)
-    steps = job.steps if chosen.steps is None else _number("--steps", chosen.steps, int, above=0)
+    rounds = number("--pairs", chosen.pairs, int, least=1)
+    steps = job.steps if chosen.steps is None else number("--steps", chosen.steps, int, least=1)
     entered = _contenders(chosen, job, steps)
     described = machine.describe()
     machine.warn_if_busy(described)
     limit = _limit_of(job)
-    results = measure(entered, rounds, say=_say)
+    results = measure(entered, rounds, say=say)
     settings = {"steps": steps, "rounds": rounds, "penstock": penstock_settings(job), "set": chosen.set or []}
     found = {
         "bench": "throughput",
@@ -79,15 +79,19 @@ def throughput(arguments: Sequence[str]) -> int:
         "settings": {**settings, "workers": chosen.workers, "job": asdict(job)},
         **report(results, limit),
     }
-    _show(found, throughput_table(found), as_json=chosen.json)
+    show(found, throughput_table(found), as_json=chosen.json)
     return 0
 
 
-_SUBCOMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"limits": limits, "throughput": throughput}
+_SUBCOMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "limits": limits,
+    "throughput": throughput,
+    "overlap": overlap,
+}
 
 
-def _throughput_parser() -> _OneLine:
-    parser = _OneLine(
+def _throughput_parser() -> OneLine:
+    parser = OneLine(
         prog="penstock bench throughput",
         description="Measure steady training throughput in child processes, from 20 % of a run to its end, one run at a time.",
     )
@@ -112,8 +116,8 @@ def _throughput_parser() -> _OneLine:
 
 
 def _contenders(chosen: argparse.Namespace, job: Job, steps: int) -> list[Contender]:
-    workers = None if chosen.workers is None else _number("--workers", chosen.workers, int, above=-1)
-    schedules = _once(chosen.schedule) or ["overlap", "async"]
+    workers = None if chosen.workers is None else number("--workers", chosen.workers, int, least=0)
+    schedules = once(chosen.schedule) or ["overlap", "async"]
     for name in schedules:
         if name not in SCHEDULES:
             raise UnknownName("schedule", name, SCHEDULES)
@@ -130,13 +134,13 @@ def _peers(chosen: argparse.Namespace, job: Job, steps: int) -> list[Contender]:
     if chosen.peer not in PEERS:
         raise UnknownName("peer", chosen.peer, PEERS)
     python = contenders.find_peer_python(chosen.peer_python)
-    threads = [_number("--peer-threads", text, int, above=0) for text in _once(chosen.peer_threads) or ["1", "2"]]
+    threads = [number("--peer-threads", text, int, least=1) for text in once(chosen.peer_threads) or ["1", "2"]]
     return [contenders.StableBaselines3(job, python, steps, count) for count in threads]
 
 
 def _limit_of(job: Job) -> float:
     """Measured in a process of its own, before anything else runs."""
-    _say(f"measuring the limit of {job.name}")
+    say(f"measuring the limit of {job.name}")
     command = [sys.executable, "-m", "penstock", "bench", "limits", "--job", job.name, "--json"]
     found, _ = contenders.last_json_line(command, "penstock bench limits")
     return float(found["limits"][job.name]["sps"])
@@ -146,54 +150,5 @@ def _installed_jobs() -> list[Job]:
     """All whose environments are here; what is left out is said."""
     for job in JOBS.values():
         if not job.installed() and job.extra is not None:
-            _say(f"leaving out {job.name}: {MissingExtra('it', job.extra)}")
+            say(f"leaving out {job.name}: {MissingExtra('it', job.extra)}")
     return [job for job in JOBS.values() if job.installed()]
-
-
-Number = TypeVar("Number", int, float)
-
-
-def _number(flag: str, text: str, kind: type[Number], *, above: float) -> Number:
-    """1e5 is a whole number of steps too."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value <= above or (kind is int and not value.is_integer()):
-        bound = f"{above + 1:g} or more" if kind is int else f"above {above:g}"
-        raise Refused(f"{flag} is a {'whole ' if kind is int else ''}number, {bound}, not '{text}'")
-    return kind(value)
-
-
-def _once(given: Sequence[str] | None) -> list[str]:
-    """What was given, each only once, in order."""
-    return list(dict.fromkeys(given or ()))
-
-
-def _show(found: dict[str, Any], table: str, *, as_json: bool) -> None:
-    print(table, file=sys.stderr if as_json else sys.stdout, flush=True)
-    if as_json:
-        print(json.dumps(found, allow_nan=False), flush=True)
-
-
-def _say(text: str) -> None:
-    print(f"penstock: {text}", file=sys.stderr, flush=True)
-
-
-class _OneLine(argparse.ArgumentParser):
-    """Refuses in one line and names the nearest flag, as every command of penstock does."""
-
-    def __init__(self, *, prog: str, description: str) -> None:
-        super().__init__(prog=prog, description=description, allow_abbrev=False)
-
-    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
-        known, unknown = self.parse_known_args(arguments)
-        for text in unknown:
-            if text.startswith("-"):
-                flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
-                raise UnknownName(f"option of {self.prog}", text.partition("=")[0], flags)
-            raise Refused(f"{self.prog} has no place for '{text}' (see {self.prog} --help)")
-        return known
-
-    def error(self, message: str) -> NoReturn:
-        raise Refused(f"{message} (see {self.prog} --help)")

@@ -1,9 +1,7 @@
-"""Whole runs in simulated time: settings and a script in, an ending and its books out; and the yardstick of the bare law."""
+"""Whole runs in simulated time: settings and a script in, an ending and its books out."""
 
 from __future__ import annotations
 
-import heapq
-import itertools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import msgspec
 
 from penstock.algorithms.settings import PPOSettings
 from penstock.envs.settings import EnvSettings
-from penstock.flow.events import BatchTrained, BlockUp, Event, HandIn, Law, SegmentDone, StartSegment, TrainBatch
+from penstock.flow.events import Law
 from penstock.flow.opening import open_law
 from penstock.flow.settings import FlowSettings
 from penstock.metrics.panel import Silence
@@ -22,7 +20,6 @@ from penstock.run.recorder import Callback, Recorder
 from penstock.run.settings import RunSettings
 from penstock.run.supervisor import Ending, Supervisor
 from penstock.run.telemetry import Telemetry
-from penstock.testing.pace import Pace, Underway
 from penstock.testing.simulation import Script, SimulatedWorld
 
 
@@ -128,51 +125,3 @@ def _recorder(
         threshold=None,
         cores=64,
     )
-
-
-@dataclass(frozen=True)
-class LawSpeed:
-    """What a law allows at best."""
-
-    rows: int
-    seconds: float
-
-    @property
-    def rows_per_s(self) -> float:
-        return self.rows / self.seconds
-
-
-def simulate_law(flow: FlowSettings, *, num_blocks: int, pace: Pace, train_s: float, versions: int) -> LawSpeed:
-    """Steps trained when messages cost nothing and every block has a core of its own: the yardstick for a real run."""
-    law = open_law(flow, num_blocks)
-    agenda: list[tuple[float, int, Event]] = []
-    order = itertools.count()
-    running: dict[int, Underway] = {}
-    batch_rows: list[int] = []
-    now_s = 0.0
-
-    def obey(event: Event) -> None:
-        for command in law.handle(event):
-            match command:
-                case StartSegment(segment, block, worker):
-                    running[segment] = pace.begin(block, segment, now_s)
-                    later(running[segment].end_s, SegmentDone(segment, worker, pace.steps))
-                case HandIn(segment, worker) if segment in running:
-                    running[segment].cut(now_s)
-                    later(running[segment].end_s, SegmentDone(segment, worker, running[segment].steps))
-                case TrainBatch(version, members):
-                    batch_rows.append(sum(member.steps for member in members) * pace.lanes)
-                    later(now_s + train_s, BatchTrained(version + 1))
-
-    def later(moment_s: float, event: Event) -> None:
-        heapq.heappush(agenda, (moment_s, next(order), event))
-
-    obey(BatchTrained(0))
-    for block in range(num_blocks):
-        obey(BlockUp(block, block))
-    while law.version < versions:
-        now_s, _, event = heapq.heappop(agenda)
-        if isinstance(event, SegmentDone) and running.pop(event.segment, None) is None:
-            continue  # it was cut before
-        obey(event)
-    return LawSpeed(sum(batch_rows[:versions]), now_s)

@@ -19,8 +19,8 @@ import numpy as np
 from penstock.core.protocols import Ended, Happening, Interrupted, Said
 from penstock.core.seeds import Purpose, stream
 from penstock.testing.clock import JumpingClock
-from penstock.testing.pace import Pace, Underway
 from penstock.transport import messages
+from penstock.yardstick.pace import Pace, Underway
 
 FAULT = "EnvironmentFault"
 
@@ -196,7 +196,7 @@ class SimulatedWorld:
         return messages.Done(
             segment=start.segment,
             steps=underway.steps,
-            rows=underway.steps * pace.lanes,
+            rows=underway.rows,
             short=underway.steps < pace.steps,
             environment_s=0.0,
             inference_s=0.0,

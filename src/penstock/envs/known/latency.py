@@ -7,10 +7,10 @@ episode's seed and the step, so a lane is slow at the same steps wherever and wh
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from penstock.core.seeds import Purpose, stream
 
@@ -25,12 +25,11 @@ class Latency(gymnasium.Wrapper[Any, Any, Any, Any]):
             raise ValueError("mean_s, variance and factor must be 0 or more")
         super().__init__(env)
         self._mean_s, self._variance, self._factor = mean_s, variance, factor
-        self._random = stream(0, Purpose.DELAY)
-        self._delays_s: list[float] = []
+        self._delays_s = self._begin(0)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         if seed is not None:
-            self._random, self._delays_s = stream(seed, Purpose.DELAY), []
+            self._delays_s = self._begin(seed)
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -39,17 +38,22 @@ class Latency(gymnasium.Wrapper[Any, Any, Any, Any]):
         return outcome
 
     def next_delay_s(self) -> float:
-        """What the next step will take; drawn in batches, since a single draw costs as much as a small environment."""
-        if not self._delays_s:
-            self._delays_s = self._draw()
-        return self._delays_s.pop()
+        """What the next step will take."""
+        return next(self._delays_s)
 
-    def _draw(self) -> list[float]:
-        scale_s = self._mean_s * self._factor
-        if self._variance == 0:
-            return [scale_s] * _DRAWN_AT_ONCE
-        draws = self._random.gamma(1.0 / self._variance, self._variance, _DRAWN_AT_ONCE)
-        return list(np.flip(draws * scale_s))
+    def _begin(self, seed: int) -> Iterator[float]:
+        return delays_s(seed, self._mean_s * self._factor, self._variance)
+
+
+def delays_s(seed: int, mean_s: float, variance: float) -> Iterator[float]:
+    """What step after step takes in an episode of this seed, without end. Drawn in batches, since a single draw costs as much
+    as a small environment."""
+    random = stream(seed, Purpose.DELAY)
+    while True:
+        if variance == 0:
+            yield mean_s
+        else:
+            yield from (random.gamma(1.0 / variance, variance, _DRAWN_AT_ONCE) * mean_s).tolist()
 
 
 def make_latency(
