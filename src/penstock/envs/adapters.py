@@ -6,7 +6,11 @@ Knows which library's ids look how; loads nothing of theirs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from gymnasium.vector import VectorEnv
 
 _WITH_TEXT = ("MiniGrid-", "BabyAI-")
 """Ids whose observations hold a sentence beside what can be learned from."""
@@ -21,16 +25,41 @@ def adapted(registered: Any, environment: Any) -> Any:
     return environment
 
 
-def is_arcade(registered: Any, arguments: Mapping[str, Any]) -> bool:
-    """Whether an entry of Gymnasium's registry is a game to be had in this form."""
-    if registered is None or registered.namespace != "ALE":
-        return False
-    return bool(arguments.get("preprocessing", True)) and "game" in registered.kwargs
+@dataclass(frozen=True)
+class OwnForm:
+    """An environment that is made by an adapter of ours, single and vectorised, rather than by Gymnasium."""
+
+    kind: Literal["arcade", "pool"]
+    name: str
+    """What the library calls it."""
+    arguments: Mapping[str, Any]
+
+    def single(self) -> Any:
+        if self.kind == "arcade":
+            from penstock.envs.arcade import ArcadeGame
+
+            return ArcadeGame(self.name, **self.arguments)
+        from penstock.envs.pools import PoolEnvironment
+
+        return PoolEnvironment(self.name, **self.arguments)
+
+    def vector(self, num_lanes: int) -> VectorEnv[Any, Any, Any]:
+        if self.kind == "arcade":
+            from penstock.envs.arcade import ArcadeVector
+
+            return ArcadeVector(self.name, num_lanes, **self.arguments)
+        from penstock.envs.pools import PoolVector
+
+        return PoolVector(self.name, num_lanes, **self.arguments)
 
 
-def game_and_settings(registered: Any, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What `ArcadeVector` and `ArcadeGame` are made with."""
-    return str(registered.kwargs["game"]), without_ours(registered, arguments)
+def own_form(registered: Any, arguments: Mapping[str, Any]) -> OwnForm | None:
+    """The form in which an entry of Gymnasium's registry is to be had; None where Gymnasium's is as good."""
+    if registered.namespace == "envpool":
+        return OwnForm("pool", str(registered.kwargs["task"]), arguments)
+    if registered.namespace == "ALE" and arguments.get("preprocessing", True) and "game" in registered.kwargs:
+        return OwnForm("arcade", str(registered.kwargs["game"]), without_ours(registered, arguments))
+    return None
 
 
 def without_ours(registered: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,6 +93,7 @@ def _findings(maker: EnvironmentMaker, settings: EnvSettings, found: Probe) -> I
     yield _seeding(first, again)
     yield _ends(first, spec)
     yield replayed
+    yield from _lanes(settings, found)
     yield _stepping(first, settings, found)
 
 
@@ -227,6 +228,13 @@ def _restored(maker: EnvironmentMaker, spec: EnvironmentSpec, trial: Trial) -> F
         return Finding("restoring", "ok", f"exact, by its seed and {len(trial.actions[last])} actions in a fresh environment")
     advice = "its state depends on more than the episode's seed and actions; after a worker's death such a run is not exact"
     return Finding("restoring", "warn", "a fresh environment does not come to the same state", advice)
+
+
+def _lanes(settings: EnvSettings, found: Probe) -> Iterator[Finding]:
+    """Alone an environment may be exact, and in a vector form that tells nobody its state it is not."""
+    if found.hidden_state and choose_parallel(settings, found) == "vector":
+        text = "its vector form resets lanes itself: a single one cannot be begun anew by a seed, nor restored"
+        yield Finding("lanes", "warn", text, "where that matters, --set envs.parallel=serial, which is slower")
 
 
 def _stepping(trial: Trial, settings: EnvSettings, found: Probe) -> Finding:
