@@ -5,6 +5,7 @@ Knows which library's ids look how; loads nothing of theirs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from gymnasium.vector import VectorEnv
 
-_WITH_TEXT = ("MiniGrid-", "BabyAI-")
-"""Ids whose observations hold a sentence beside what can be learned from."""
+_GRIDS = ("MiniGrid-", "BabyAI-")
+"""Ids whose observations are a grid of codes, and a sentence beside what can be learned from."""
 
 
 def adapted(registered: Any, environment: Any) -> Any:
     """An environment just made from this entry, in a form that can be trained on."""
-    if registered.id.startswith(_WITH_TEXT):
-        from penstock.envs.wrappers import without_text
+    if registered.id.startswith(_GRIDS):
+        from penstock.envs.wrappers import spread_tiles, without_text
 
-        return without_text(environment)
+        return spread_tiles(without_text(environment))
     return environment
 
 
@@ -63,6 +64,7 @@ def own_form(registered: Any, arguments: Mapping[str, Any]) -> OwnForm | None:
 
 
 def without_ours(registered: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are for the environment itself."""
+    """The arguments that are for the environment itself, and what keeps it from writing where the run was started."""
     ours = {"preprocessing"} if registered.namespace == "ALE" else set()
-    return {name: value for name, value in arguments.items() if name not in ours}
+    added = {"doom_config_path": os.devnull} if registered.id.startswith("Vizdoom") else {}
+    return {**added, **{name: value for name, value in arguments.items() if name not in ours}}
