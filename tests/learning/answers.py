@@ -40,7 +40,6 @@ class Answer:
     """With several passes over each batch."""
     single_steps: int = 24_000
     """With one."""
-    single_settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def value(policy: Policy, observation: np.ndarray) -> float:
