@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from bad_environments import ACTED, MASKED, OBSERVED
 
+import penstock
 from penstock.cli.main import main
 
 SAYS = {
@@ -83,7 +85,8 @@ def test_is_refused_in_one_line(
 @pytest.mark.parametrize(("name", "module", "extra"), EXTRAS)
 def test_a_missing_extra_is_named(name: str, module: str, extra: str, tmp_path: Path):
     words = [sys.executable, "-c", WITHOUT, module, "train", name, "--workers", "0"]
-    ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    here = {**os.environ, "PYTHONPATH": str(Path(penstock.__file__).parents[1])}
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path, env=here)
     assert ended.returncode == 2, ended.stderr
     assert ended.stderr == f"penstock: environment '{name}' needs the extra '{extra}': pip install 'penstock[{extra}]'\n"
     assert list(tmp_path.iterdir()) == []
