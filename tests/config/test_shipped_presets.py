@@ -24,6 +24,8 @@ SHIPPED = {
     "ALE/*",
     "ALE/Pong-v5",
     "ALE/Breakout-v5",
+    "MiniGrid-*",
+    "Vizdoom*",
 }
 
 
@@ -42,7 +44,8 @@ def test_each_builds_a_job_under_every_schedule(name: str):
     assert preset.about
     for section, table in preset.settings.items():
         part = built.job.env if section == "envs" else getattr(built.job, section)
-        assert {key: getattr(part, key) for key in table} == table
+        found = {key: getattr(part, key) for key in table}
+        assert {key: list(value) if isinstance(value, tuple) else value for key, value in found.items()} == table
 
 
 def test_file_and_preset_have_one_name():
@@ -56,6 +59,27 @@ def test_found_by_environment():
     assert found.name == "cartpole-ppo"
     assert preset_for("CartPole-v1", "sac") is None
     assert preset_for("Nowhere-v0", None) is None
+
+
+@pytest.mark.parametrize(
+    ("env", "algo", "name"),
+    [
+        ("envpool/CartPole-v1", None, "cartpole-ppo"),
+        ("envpool/Pong-v5", "a2c", "pong-a2c"),
+        ("envpool/HalfCheetah-v5", "ppo", "halfcheetah-ppo"),
+        ("MiniGrid-DoorKey-5x5-v0", None, "minigrid-ppo"),
+        ("VizdoomBasic-v1", None, "vizdoom-ppo"),
+        ("ALE/Qbert-v5", "impala", "atari-impala"),
+    ],
+)
+def test_found_by_kind_and_under_other_names(env: str, algo: str | None, name: str):
+    found = preset_for(env, algo)
+    assert found is not None
+    assert found.name == name
+
+
+def test_envpools_other_environments_are_no_arcade_games():
+    assert preset_for("envpool/Swimmer-v5", None) is None
 
 
 def test_a_file_that_is_no_preset_is_named(tmp_path: Path):

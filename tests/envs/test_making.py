@@ -202,3 +202,24 @@ def test_nothing_reaches_the_terminal() -> None:
     """)
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["MiniGrid-Empty-5x5-v0", "BabyAI-GoToRedBall-v0"])
+def test_a_grid_of_tiles_comes_without_its_sentence_and_spread_over_a_byte(name: str) -> None:
+    pytest.importorskip("minigrid")
+    environment = EnvironmentMaker(name)()
+    assert set(environment.observation_space.spaces) == {"direction", "image"}
+    image = environment.reset(seed=1)[0]["image"]
+    assert image.dtype == np.uint8
+    assert (image.max(axis=(0, 1)) >= 50).any(), "a wall is of kind 2 of 10, and shows as 50"
+    assert set(np.unique(image[..., 0])) <= {25 * kind for kind in range(11)}
+    environment.close()
+
+
+def test_vizdoom_leaves_no_settings_file_where_it_is_run(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("vizdoom")
+    monkeypatch.chdir(tmp_path)
+    environment = EnvironmentMaker("VizdoomBasic-v1", wrappers=("penstock.envs.wrappers:small_screen",))()
+    assert environment.reset(seed=1)[0]["screen"].shape == (1, 84, 84)
+    environment.close()
+    assert not list(tmp_path.glob("*.ini"))

@@ -13,6 +13,8 @@ from penstock.core.errors import Refused
 from penstock.core.loading import load_object
 from penstock.envs.making import EnvironmentMaker
 
+WIDTH = 110
+
 
 class Line(Protocol):
     """What a table shows in a line."""
@@ -49,7 +51,16 @@ def _examined(command: Doctor) -> Sequence[Line]:
 
 def table(lines: Sequence[Line], ready: str = "CartPole-v1") -> list[str]:
     """A line each, its advice beside it, and the verdict."""
-    rows = [f"{line.status:<5} {line.what:<16} {line.found}" + (f"; {line.advice}" if line.advice else "") for line in lines]
+    rows = [text for line in lines for text in _shown(line)]
     failed = [line.what for line in lines if line.status == "fail"]
     verdict = f"Not ready: see {', '.join(failed)} above." if failed else f"Ready: penstock train {ready}"
     return [*rows, "", verdict]
+
+
+def _shown(line: Line) -> list[str]:
+    """In one line where it fits, else the advice under it."""
+    found = f"{line.status:<5} {line.what:<16} {line.found}"
+    if not line.advice:
+        return [found]
+    whole = f"{found}; {line.advice}"
+    return [whole] if len(whole) <= WIDTH else [found, f"{'':<22} -> {line.advice}"]

@@ -66,7 +66,10 @@ def preset_named(name: str) -> Preset:
 
 
 def _is_for(preset: Preset, env: str) -> bool:
-    """Without a version an environment is its newest: CartPole is CartPole-v1."""
+    """Without a version an environment is its newest: CartPole is CartPole-v1. EnvPool's is the same in another place."""
+    if env.startswith("envpool/"):
+        plain = env.removeprefix("envpool/")
+        return preset.env in (plain, f"ALE/{plain}")
     return fnmatchcase(env, preset.env) or env == preset.env.rpartition("-v")[0]
 
 

@@ -7,6 +7,7 @@ long a step takes. Starts no run; knows no policy and no worker.
 from __future__ import annotations
 
 import copy
+import math
 import statistics
 import time
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from penstock.envs.opening import choose_parallel, choose_stepping
 from penstock.envs.probing import Probe, probe
 from penstock.envs.quiet import quiet
 from penstock.envs.refusals import one_line
-from penstock.envs.rows import fitted
+from penstock.envs.rows import all_finite, fitted
 from penstock.envs.settings import EnvSettings
 
 Status = Literal["ok", "warn", "fail"]
@@ -54,6 +55,10 @@ class Step:
     reward: float = 0.0
     terminated: bool = False
     truncated: bool = False
+
+
+class BrokeOff(Exception):
+    """What an environment did instead of a step, and where."""
 
 
 @dataclass
@@ -86,13 +91,14 @@ def _findings(maker: EnvironmentMaker, settings: EnvSettings, found: Probe) -> I
         first = play(maker, spec)
         again = play(maker, spec, seeds=first.seeds, actions=first.actions)
         replayed = _restored(maker, spec, first)
-    except FAILURES as error:
-        yield Finding("stepping", "fail", one_line(error), "see the environment's step and reset")
+    except BrokeOff as error:
+        yield Finding("stepping", "fail", str(error), "mend the environment's reset and step; a run would end there")
         return
     yield _bounds(maker, first)
     yield _seeding(first, again)
     yield _ends(first, spec)
     yield replayed
+    yield from _lanes(settings, found)
     yield _stepping(first, settings, found)
 
 
@@ -135,22 +141,33 @@ def _play_episode(
     random: np.random.Generator,
     until: float,
 ) -> None:
-    observation, info = environment.reset(seed=seed)
-    steps, taken = [Step(_row(environment, spec, observation, info, over=False))], list[Any]()
+    steps, taken = list[Step](), list[Any]()
     trial.seeds.append(seed)
     trial.episodes.append(steps)
     trial.actions.append(taken)
     limit = len(given) if given is not None else (spec.max_episode_steps or 10 * STEPS)
-    while len(taken) < limit and not (steps[-1].terminated or steps[-1].truncated):
-        action = given[len(taken)] if given is not None else _drawn(environment, spec, steps[-1].row, random)
-        started = time.perf_counter()
-        observation, reward, terminated, truncated, info = environment.step(copy.deepcopy(action))
-        trial.took_s.append(time.perf_counter() - started)
-        row = _row(environment, spec, observation, info, over=bool(terminated or truncated))
-        taken.append(action)
-        steps.append(Step(row, float(reward), bool(terminated), bool(truncated)))
-        if given is None and time.monotonic() > until:
-            return
+    try:
+        observation, info = environment.reset(seed=seed)
+        steps.append(Step(_row(environment, spec, observation, info, over=False)))
+        while len(taken) < limit and not (steps[-1].terminated or steps[-1].truncated):
+            action = given[len(taken)] if given is not None else _drawn(environment, spec, steps[-1].row, random)
+            steps.append(_stepped(environment, spec, trial, copy.deepcopy(action)))
+            taken.append(action)
+            if given is None and time.monotonic() > until:
+                return
+    except FAILURES as error:
+        where = f"step {len(steps)}" if steps else "reset"
+        raise BrokeOff(f"{one_line(error)} (in {where} of the episode with seed {seed})") from error
+
+
+def _stepped(environment: Any, spec: EnvironmentSpec, trial: Trial, action: Any) -> Step:
+    started = time.perf_counter()
+    observation, reward, terminated, truncated, info = environment.step(action)
+    trial.took_s.append(time.perf_counter() - started)
+    row = _row(environment, spec, observation, info, over=bool(terminated or truncated))
+    if not math.isfinite(float(reward)):
+        raise ValueError(f"reward is {reward}")
+    return Step(row, float(reward), bool(terminated), bool(truncated))
 
 
 def _drawn(environment: Any, spec: EnvironmentSpec, row: Array, random: np.random.Generator) -> Any:
@@ -160,7 +177,10 @@ def _drawn(environment: Any, spec: EnvironmentSpec, row: Array, random: np.rando
 def _row(environment: Any, spec: EnvironmentSpec, observation: Any, info: Any, *, over: bool) -> Array:
     if spec.masked:
         observation = masked(observation, info, environment, spec, over=over)
-    return fitted(observation, spec.observation)
+    row = fitted(observation, spec.observation)
+    if not all_finite(row):
+        raise ValueError("observation is NaN or infinite")
+    return row
 
 
 # ---------------------------------------------------------------- what is judged
@@ -191,12 +211,13 @@ def _seeding(first: Trial, again: Trial) -> Finding:
     for episode, (one, other) in enumerate(zip(first.episodes, again.episodes, strict=False)):
         for step, (mine, theirs) in enumerate(zip(one, other, strict=False)):
             if _differ(mine, theirs):
-                where = f"seed {first.seeds[episode]}, step {step}"
+                where = f"seed {first.seeds[episode]}, " + (f"from step {step} on" if step else "from its reset on")
                 advice = "draw random numbers from self.np_random only, and keep nothing from episode to episode"
                 return Finding("seeding", "fail", f"the same seed and actions gave another episode ({where})", advice)
         if len(one) != len(other):
             return Finding("seeding", "fail", f"the same seed gave an episode of another length (seed {first.seeds[episode]})")
-    return Finding("seeding", "ok", f"{len(first.episodes)} episodes, the same again from the same seeds")
+    count = len(first.episodes)
+    return Finding("seeding", "ok", f"{count} episode{'s' * (count > 1)}, the same again from the same seed{'s' * (count > 1)}")
 
 
 def _differ(one: Step, other: Step) -> bool:
@@ -210,12 +231,18 @@ def _ends(trial: Trial, spec: EnvironmentSpec) -> Finding:
     limit = f"time limit {spec.max_episode_steps}" if spec.max_episode_steps else "no time limit known"
     if not lengths:
         text = f"no episode ended in {len(trial.took_s)} random steps; {limit}"
-        return Finding("episodes", "warn" if spec.max_episode_steps is None else "ok", text)
+        if spec.max_episode_steps is not None:
+            return Finding("episodes", "ok", text)
+        return Finding(
+            "episodes", "warn", text, "returns are known at ends only: give it one, or a gymnasium.wrappers.TimeLimit"
+        )
     both = any(episode[-1].terminated and episode[-1].truncated for episode in trial.whole)
     text = f"{len(lengths)} ended, {truncated} of them truncated; {min(lengths)} to {max(lengths)} steps; {limit}"
     late = spec.max_episode_steps is not None and max(lengths) > spec.max_episode_steps
     if late:
-        return Finding("episodes", "fail", text, "an episode is longer than its time limit")
+        return Finding(
+            "episodes", "fail", text, "one is longer than its time limit: truncate it there, or declare the real limit"
+        )
     return Finding("episodes", "ok", text + ("; some terminated and truncated at once" if both else ""))
 
 
@@ -229,13 +256,20 @@ def _restored(maker: EnvironmentMaker, spec: EnvironmentSpec, trial: Trial) -> F
     return Finding("restoring", "warn", "a fresh environment does not come to the same state", advice)
 
 
+def _lanes(settings: EnvSettings, found: Probe) -> Iterator[Finding]:
+    """Alone an environment may be exact, and in a vector form that tells nobody its state it is not."""
+    if found.hidden_state and choose_parallel(settings, found) == "vector":
+        text = "its vector form resets lanes itself: a single one cannot be begun anew by a seed, nor restored"
+        yield Finding("lanes", "warn", text, "where that matters, --set envs.parallel=serial, which is slower")
+
+
 def _stepping(trial: Trial, settings: EnvSettings, found: Probe) -> Finding:
     mean_s = statistics.fmean(trial.took_s)
     spread = statistics.pvariance(trial.took_s) / mean_s**2 if mean_s > 0 else 0.0
     parallel = choose_parallel(settings, found)
     stepping = choose_stepping(settings, parallel)
     high_s = sorted(trial.took_s)[int(0.95 * (len(trial.took_s) - 1))]
-    times = f"mean {_duration(mean_s)}, 95 % under {_duration(high_s)}, variance {spread:.2g} relative to mean 1"
+    times = f"mean {_duration(mean_s)}, 95 % under {_duration(high_s)}, variance {spread:.3g} relative to mean 1"
     return Finding("step time", "ok", f"{times}; lanes would be stepped as {parallel}, {stepping}")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core.errors import Refused
 from penstock.core.loading import find_in_working_directory, load_object
-from penstock.envs.adapters import adapted, game_and_settings, is_arcade, without_ours
+from penstock.envs.adapters import adapted, own_form, without_ours
 from penstock.envs.faults import FAILURES
 from penstock.envs.quiet import quiet, send_mujoco_warnings_through_python
 from penstock.envs.refusals import cannot_make, missing_module, module_that_registers, unknown_environment
@@ -73,11 +73,9 @@ class EnvironmentMaker:
                 found = self.registered()
                 if found is None:
                     raise Refused(f"environment '{self.name}' is not registered and has no vector form")
-                if is_arcade(found, self.arguments):
-                    from penstock.envs.arcade import ArcadeVector
-
-                    game, settings = game_and_settings(found, self.arguments)
-                    return ArcadeVector(game, num_lanes, **settings)
+                own = own_form(found, self.arguments)
+                if own is not None:
+                    return own.vector(num_lanes)
                 mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
                 return gymnasium.make_vec(found, num_envs=num_lanes, vectorization_mode=mode, **self.arguments)
             except FAILURES as error:
@@ -89,7 +87,7 @@ class EnvironmentMaker:
         if found is None or found.vector_entry_point is None or found.additional_wrappers or self.wrappers:
             return False
         if found.namespace == "ALE":
-            return is_arcade(found, self.arguments)
+            return own_form(found, self.arguments) is not None
         limit = self.arguments.get("max_episode_steps", found.max_episode_steps)
         return limit is None or limit > 0  # -1 is Gymnasium's "no limit", which a vector form takes for a limit of -1
 
@@ -118,11 +116,9 @@ class EnvironmentMaker:
             if isinstance(found.entry_point, str):
                 load_env_creator(found.entry_point)  # what it imports has to be there before it can be quietened
                 send_mujoco_warnings_through_python()
-            if is_arcade(found, self.arguments):
-                from penstock.envs.arcade import ArcadeGame
-
-                game, settings = game_and_settings(found, self.arguments)
-                return ArcadeGame(game, **settings)
+            own = own_form(found, self.arguments)
+            if own is not None:
+                return own.single()
             arguments = without_ours(found, self.arguments)
             return adapted(found, gymnasium.make(found, disable_env_checker=True, **arguments))
         factory = load_object(self.source) if isinstance(self.source, str) else self.source

@@ -39,6 +39,8 @@ class Probe:
     """Whether it has a vectorised form that can be used as it is asked for."""
     step_s: float
     """Median seconds a step of one instance takes."""
+    hidden_state: bool = False
+    """Whether its vectorised form keeps to itself where its lanes stand, so that none can be put there again."""
 
 
 def probe(maker: EnvironmentMaker, settings: EnvSettings) -> Probe:
@@ -52,7 +54,8 @@ def probe(maker: EnvironmentMaker, settings: EnvSettings) -> Probe:
             with suppress(Exception):  # how it tidies up decides nothing
                 environment.close()
         wanted = settings.parallel in ("auto", "vector")
-        return Probe(spec, wanted and _vector_works(maker, spec), step_s)
+        vector = _vector_form(maker, spec) if wanted else None
+        return Probe(spec, vector is not None, step_s, vector is not None and bool(vector.get("hidden_state")))
 
 
 def _spec_of(environment: Any, name: str) -> EnvironmentSpec:
@@ -157,23 +160,25 @@ class _Trial:
             raise ValueError("observation is NaN or infinite")
 
 
-def _vector_works(maker: EnvironmentMaker, spec: EnvironmentSpec) -> bool:
-    """A vectorised form counts if it takes the same arguments, has the same spaces and can be brought to NEXT_STEP."""
+def _vector_form(maker: EnvironmentMaker, spec: EnvironmentSpec) -> Mapping[str, Any] | None:
+    """What a vectorised form says of itself. It counts if it takes the same arguments, has the same spaces and can be
+    brought to NEXT_STEP."""
     if not maker.vector_entry_point() or spec.masked or isinstance(spec.action, CompositeSpec):
-        return False
+        return None
     from penstock.envs.spaces import action_spec, observation_spec
     from penstock.envs.vector import can_be_next_step
 
     try:
         environment = maker.vector(2)
     except Refused:
-        return False
+        return None
     try:
         same_observation = observation_spec(environment.single_observation_space, spec.id) == spec.observation
         same_action = action_spec(environment.single_action_space, spec.id) == spec.action
-        return same_observation and same_action and can_be_next_step(environment)
+        works = same_observation and same_action and can_be_next_step(environment)
+        return environment.metadata if works else None
     except Refused:
-        return False
+        return None
     finally:
         with suppress(Exception):  # as above
             environment.close()

@@ -20,13 +20,13 @@ EXTRA_OF_MODULE = {
     "pettingzoo": "multiagent",
     "mpe2": "multiagent",
 }
-MODULE_OF_NAMESPACE = {"ALE": "ale_py"}
+MODULE_OF_NAMESPACE = {"ALE": "ale_py", "envpool": "penstock.envs.pool_registration"}
 MODULE_OF_PREFIX = {"MiniGrid-": "minigrid", "BabyAI-": "minigrid", "Vizdoom": "vizdoom.gymnasium_wrapper"}
 
 
 def module_that_registers(name: str) -> str | None:
     """The optional module that has to be imported before this id exists."""
-    namespace = name.rpartition("/")[0]
+    namespace = name.partition("/")[0]
     by_prefix = (module for prefix, module in MODULE_OF_PREFIX.items() if name.startswith(prefix))
     return MODULE_OF_NAMESPACE.get(namespace) or next(by_prefix, None)
 

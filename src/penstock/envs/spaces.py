@@ -21,6 +21,7 @@ from penstock.core.specs import (
     ObservationSpec,
     Space,
 )
+from penstock.envs.wrappers import is_text
 
 OBSERVATIONS = "Box of numbers, Discrete, MultiDiscrete, MultiBinary, and Dict and Tuple of these"
 ACTIONS = "Discrete, bounded Box of floats, MultiDiscrete, MultiBinary, and Dict and Tuple of these"
@@ -128,7 +129,7 @@ def _parts(space: spaces.Space[Any]) -> Iterable[spaces.Space[Any]]:
 
 def _advice(space: spaces.Space[Any]) -> str:
     """What to do about the commonest part that is not supported."""
-    if any(isinstance(part, spaces.Text) for part in _parts(space)):
+    if any(is_text(part) for part in _parts(space)):
         return " (leave the text out, with --wrap penstock.envs.wrappers:without_text for example)"
     return ""
 
