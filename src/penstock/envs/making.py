@@ -134,6 +134,13 @@ class EnvironmentMaker:
             environment = wrap(environment)
         return environment
 
+    def parts(self) -> list[tuple[str, Any]]:
+        """What travels to the processes that make it, and what reports call that."""
+        named = f"environment '{self.name}'"
+        wrappers = [(f"wrapper '{getattr(wrap, '__qualname__', wrap)}'", wrap) for wrap in self.wrappers]
+        arguments = [(f"argument '{name}' of {named}", value) for name, value in self.arguments.items()]
+        return [(named, self.source), (named, self._local_registration()), *arguments, *wrappers]
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         import cloudpickle
 
