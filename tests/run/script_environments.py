@@ -45,6 +45,10 @@ class Troublesome(gymnasium.Env[Any, Any]):
                     os._exit(3)
                 case "leave":
                     sys.exit(0)
+                case "interrupt":
+                    raise KeyboardInterrupt("the emergency stop")
+                case "segfault":
+                    os.kill(os.getpid(), signal.SIGSEGV)
                 case "helper":
                     self._start_helper()
                     os.kill(os.getpid(), signal.SIGKILL)

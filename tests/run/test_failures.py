@@ -86,6 +86,16 @@ def test_an_environment_that_calls_exit_has_failed(run_training, workers):
     assert outcome.exit_code == 1
 
 
+@pytest.mark.parametrize(("workers", "parallel"), [(0, "serial"), (0, "threads"), (1, "serial"), (1, "processes")])
+def test_a_keyboard_interrupt_of_an_environments_own_is_its_fault(run_training, workers, parallel):
+    arguments = {"arguments": {"trouble": "interrupt"}}
+    outcome = run_training(Troublesome, **SMALL, workers=workers, parallel=parallel, envs=arguments)
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert "episode 5, step 3" in str(outcome.error)
+    assert "KeyboardInterrupt: the emergency stop" in str(outcome.error)
+    assert outcome.exit_code == 1
+
+
 class CannotConnect(torch.nn.Module):
     """Fails with an error that could be mistaken for the supervisor's end."""
 
@@ -261,6 +271,18 @@ class BreaksWhenActing(torch.nn.Module):
 class HangsWhenActing(BreaksWhenActing):
     def break_down(self) -> None:
         time.sleep(3600)
+
+
+class InterruptsWhenActing(BreaksWhenActing):
+    def break_down(self) -> None:
+        raise KeyboardInterrupt("by no person")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(("inference", "who"), [("local", "sampler-0"), ("server", "inference server")])
+def test_a_keyboard_interrupt_of_a_persons_own_code_is_told(run_training, workers, inference, who):
+    outcome = run_training("CartPole-v1", **SMALL, inference=inference, workers=workers, model=InterruptsWhenActing)
+    assert str(outcome.error).startswith(f"{who}: KeyboardInterrupt: by no person (")
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -18,7 +18,7 @@ import numpy as np
 
 from penstock.core.seeds import Purpose, derived_seed
 from penstock.core.specs import MASK, Array, EnvironmentSpec, Leaf, leaves
-from penstock.envs.faults import FAILURES
+from penstock.envs.faults import failures
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.masks import masked, random_action
 from penstock.envs.opening import choose_parallel, choose_stepping
@@ -86,7 +86,7 @@ def _findings(maker: EnvironmentMaker, settings: EnvSettings, found: Probe) -> I
         first = play(maker, spec)
         again = play(maker, spec, seeds=first.seeds, actions=first.actions)
         replayed = _restored(maker, spec, first)
-    except FAILURES as error:
+    except failures() as error:
         yield Finding("stepping", "fail", one_line(error), "see the environment's step and reset")
         return
     yield _bounds(maker, first)

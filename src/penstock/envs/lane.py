@@ -16,7 +16,7 @@ import numpy as np
 from penstock.core.errors import EnvironmentFault
 from penstock.core.seeds import episode_seed
 from penstock.core.specs import BoxSpec, DiscreteSpec, EnvironmentSpec
-from penstock.envs.faults import FAILURES, environment_fault
+from penstock.envs.faults import environment_fault, failures
 from penstock.envs.given import given
 from penstock.envs.masks import masked
 from penstock.envs.quiet import quiet
@@ -66,7 +66,7 @@ class Lane:
             rows.reward[row] = reward
             rows.terminated[row] = terminated or info.get(LIFE_LOST, False)
             rows.truncated[row] = truncated
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("step", error) from error
         rows.valid[row] = True
         rows.ended[row] = self._ended = ended
@@ -85,7 +85,7 @@ class Lane:
     def _make(self) -> None:
         try:
             self._environment = self._maker()
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("making", error) from error
         self._action_space = self._environment.action_space
         self._action_dtype = np.dtype(self._action_space.dtype)
@@ -95,7 +95,7 @@ class Lane:
         try:
             observation, info = self._environment.reset(seed=episode_seed(self._seed, self._lane, episode))
             self._write(observation, info, over=False)
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("reset", error) from error
         self._ended = False
 

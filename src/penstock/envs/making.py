@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.core.errors import Refused
 from penstock.core.loading import find_in_working_directory, load_object
 from penstock.envs.adapters import adapted, game_and_settings, is_arcade, without_ours
-from penstock.envs.faults import FAILURES
+from penstock.envs.faults import failures
 from penstock.envs.quiet import quiet, send_mujoco_warnings_through_python
 from penstock.envs.refusals import cannot_make, missing_module, module_that_registers, unknown_environment
 from penstock.envs.settings import EnvSettings
@@ -61,7 +61,7 @@ class EnvironmentMaker:
         with quiet():
             try:
                 return self._wrapped(self._made())
-            except FAILURES as error:
+            except failures() as error:
                 raise cannot_make(self.name, error) from error
 
     def vector(self, num_lanes: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -80,7 +80,7 @@ class EnvironmentMaker:
                     return ArcadeVector(game, num_lanes, **settings)
                 mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
                 return gymnasium.make_vec(found, num_envs=num_lanes, vectorization_mode=mode, **self.arguments)
-            except FAILURES as error:
+            except failures() as error:
                 raise cannot_make(self.name, error) from error
 
     def vector_entry_point(self) -> bool:

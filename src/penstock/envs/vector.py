@@ -23,7 +23,7 @@ from penstock.core.errors import EnvironmentFault
 from penstock.core.protocols import ALL, Lanes
 from penstock.core.seeds import Purpose, derived_seed, episode_seed
 from penstock.core.specs import Array, BoxSpec, EnvironmentSpec, LanePosition
-from penstock.envs.faults import FAILURES, environment_fault
+from penstock.envs.faults import environment_fault, failures
 from penstock.envs.lane import LIFE_LOST
 from penstock.envs.quiet import quiet
 from penstock.envs.rows import all_finite, allocate_rows, finite_lanes, fitted
@@ -58,7 +58,7 @@ class VectorBlock:
             self._write(observation)
         except EnvironmentFault:
             raise
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("reset", error) from error
 
     def send(self, lanes: Lanes, actions: Array) -> None:
@@ -81,7 +81,7 @@ class VectorBlock:
             self._step(resetting=resetting)
         except EnvironmentFault:
             raise
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("step", error) from error
         return ALL
 

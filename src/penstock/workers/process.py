@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from penstock.core.errors import SecondSignal
 from penstock.envs.descriptors import allow_descriptors, descriptors_of
 from penstock.store.asks import Asks
 from penstock.store.slots import Slots
@@ -42,7 +43,7 @@ def run_worker(descriptors: list[int]) -> int:
                 _sample(plan, arenas, channel)
     except ChannelClosed:
         return 0  # the supervisor is gone: so is the run
-    except (Exception, SystemExit) as error:  # whatever it is, the supervisor is told before this process ends
+    except BaseException as error:  # whatever it is, the supervisor is told before this process ends; no signal raises here
         with suppress(ChannelClosed):
             channel.send(fault_of(error))
         return 1
@@ -136,7 +137,9 @@ class InlineServer(InferenceServer):
         """None if it broke: in whoever's turn that was, it is this worker's fault, and the supervisor has been told."""
         try:
             return self.answer(ask)
-        except (Exception, SystemExit) as error:
+        except SecondSignal:
+            raise
+        except BaseException as error:
             self._outbox.send(fault_of(error))
             return None
 
