@@ -112,6 +112,15 @@ def test_how_a_worker_ended_is_told(fork_server, payload, code):
         channel.receive()
 
 
+def test_a_worker_that_a_signal_ends_leaves_its_traceback(fork_server):
+    number, _ = launch(fork_server, Unpacked(kill_oneself, signal.SIGSEGV))
+    words = hear(fork_server, Exited, number).words
+    assert words.startswith("Fatal Python error: Segmentation fault")
+    assert "in kill_oneself" in words
+    number, _ = launch(fork_server, Unpacked(os._exit, 5))
+    assert hear(fork_server, Exited, number).words == "", "what another said is not its own"
+
+
 def test_a_worker_is_killed_on_request_and_no_other(fork_server):
     numbers = [launch(fork_server, Unpacked(time.sleep, 60))[0] for _ in range(2)]
     pids = [hear(fork_server, Launched, number).pid for number in numbers]

@@ -34,9 +34,13 @@ def environment_fault(
 ) -> EnvironmentFault:
     """`doing` is what it was asked for (made, reset, step); `lanes` where more than one lane may be to blame."""
     what = cause if isinstance(cause, str) else one_line(cause)
-    where = f"{lanes or f'lane {at.lane}'}, seed {at.seed}, episode {at.episode}, step {at.step}"
-    message = f"environment '{environment_id}' failed in {doing} ({where}, last action {at.last_action}): {what}"
+    message = f"environment '{environment_id}' failed in {doing} ({named_place(at, lanes)}): {what}"
     return EnvironmentFault(message, details="" if isinstance(cause, str) else traceback_of(cause))
+
+
+def named_place(at: LanePosition, lanes: str = "") -> str:
+    """Enough to find the step again."""
+    return f"{lanes or f'lane {at.lane}'}, seed {at.seed}, episode {at.episode}, step {at.step}, last action {at.last_action}"
 
 
 def packed_fault(fault: EnvironmentFault) -> bytes:

@@ -18,6 +18,7 @@ This file imports no torch: the supervisor uses the first half, the server proce
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import os
 import selectors
@@ -37,6 +38,7 @@ import msgspec
 from penstock.core.errors import RunFailed
 from penstock.core.loading import load_object
 from penstock.memory.arena import Arena
+from penstock.workers.last_words import LastWords
 
 MAX_DESCRIPTORS = 16
 PRELOAD = ("torch", "numpy", "gymnasium", "penstock.workers.process", "penstock.workers.learner", "penstock.workers.sampler")
@@ -77,6 +79,7 @@ class Exited(msgspec.Struct, frozen=True, tag=True):
 
     number: int
     code: int
+    words: str = ""  # filled in by the supervisor's half
 
 
 _requests = msgspec.msgpack.Decoder(Launch | Kill)
@@ -105,20 +108,23 @@ class ForkServer:
         )
         theirs.close()
         self._num_launched = 0
+        self._words: dict[int, LastWords] = {}  # of workers that live
         self.preloaded: Preloaded | None = None  # once it is ready
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def launch(self, title: str, payload: object, descriptors: Sequence[int]) -> int:
-        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors; its number."""
+        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors; its number.
+        Before them it gets two more: of its payload, and for its last words."""
         data = cloudpickle.dumps(sys.path) + cloudpickle.dumps(payload)
         arena = Arena.create("payload", len(data))
         arena.memory[: len(data)] = data
         self._num_launched += 1
+        words = self._words[self._num_launched] = LastWords()
         request = _encode(Launch(self._num_launched, title))
         try:
-            socket.send_fds(self._socket, [request], [arena.fd, *descriptors])
+            socket.send_fds(self._socket, [request], [arena.fd, words.fd, *descriptors])
         except ConnectionError as error:
             raise self._ended() from error
         finally:
@@ -144,6 +150,8 @@ class ForkServer:
             reply = _replies.decode(data)
             if isinstance(reply, Preloaded):
                 self.preloaded = reply
+            elif isinstance(reply, Exited):
+                reply = msgspec.structs.replace(reply, words=self._words.pop(reply.number).take())
             replies.append(reply)
 
     def _ended(self) -> RunFailed:
@@ -156,6 +164,9 @@ class ForkServer:
         with suppress(OSError):  # it has ended already
             self._socket.shutdown(socket.SHUT_RDWR)  # for every copy of this socket that a child of ours may hold
         self._socket.close()
+        for words in self._words.values():
+            words.take()
+        self._words.clear()
         if self._num_launched == 0:
             self._process.kill()  # it has no worker to end, and need not finish loading torch first
         try:
@@ -334,6 +345,7 @@ def _become_worker(title: str, descriptors: list[int]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.register_at_fork(after_in_child=_stop_as_usual)
         _die_with_parent(title)
+        faulthandler.enable(descriptors[1])
         code = load_object("penstock.workers.process:run_worker")(descriptors)
         sys.stdout.flush()
         sys.stderr.flush()
