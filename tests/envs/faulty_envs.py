@@ -10,6 +10,10 @@ import gymnasium
 import numpy as np
 
 
+class Panic(BaseException):
+    """As libraries written in Rust raise: no Exception."""
+
+
 class Faulty(gymnasium.Env[Any, Any]):
     """Fails in its third step (or in reset) in the way that `way` names; ends an episode after five."""
 
@@ -36,6 +40,10 @@ class Faulty(gymnasium.Env[Any, Any]):
         match self._way:
             case "raise":
                 raise RuntimeError("the pump\nis dry")
+            case "interrupt":
+                raise KeyboardInterrupt("the emergency stop")
+            case "panic":
+                raise Panic("index out of bounds")
             case "hang":
                 time.sleep(3600)
             case "die":

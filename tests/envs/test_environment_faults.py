@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import gymnasium
@@ -11,7 +13,7 @@ from counting_blocks import PLAIN_KINDS
 from faulty_envs import Faulty, KindReward
 from gymnasium.vector import AutoresetMode
 
-from penstock.core.errors import EnvironmentFault
+from penstock.core.errors import EnvironmentFault, SecondSignal
 from penstock.core.protocols import ALL, BlockEnvironment
 from penstock.core.seeds import episode_seed
 from penstock.core.specs import BoxSpec, DiscreteSpec, EnvironmentSpec
@@ -63,6 +65,44 @@ def test_a_bad_step_is_told_with_where_it_was(kind: Any, way: str, cause: str) -
     lane = int(message.split("lane ")[1].split(",")[0])
     assert lane in (6, 7, 8)
     assert f"lane {lane}, seed {episode_seed(5, lane, 0)}, episode 0, step 3, last action {[1, 2, 0][lane - 6]}" in message
+
+
+@pytest.fixture
+def as_in_a_worker() -> Iterator[None]:
+    """Where no signal raises KeyboardInterrupt."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("as_in_a_worker")
+@pytest.mark.parametrize("kind", PLAIN_KINDS)
+@pytest.mark.parametrize(
+    ("way", "cause"), [("interrupt", "KeyboardInterrupt: the emergency stop"), ("panic", "Panic: index out of bounds")]
+)
+def test_what_is_no_exception_is_told_likewise(kind: Any, way: str, cause: str) -> None:
+    with pytest.raises(EnvironmentFault, match=rf"in step \(lane \d, .* episode 0, step 3, last action \d\): {cause}"):
+        run(open_faulty(kind, way))
+
+
+@pytest.mark.parametrize(("at_ctrl_c", "raised"), [(signal.default_int_handler, KeyboardInterrupt), (None, EnvironmentFault)])
+def test_ctrl_c_is_no_fault_where_it_raises(at_ctrl_c: Any, raised: type[BaseException]) -> None:
+    """As in `penstock eval`, where nothing but Python's own handler is there."""
+    before = signal.signal(signal.SIGINT, at_ctrl_c or (lambda *_: None))
+    try:
+        with pytest.raises(raised):
+            run(open_faulty("serial", "interrupt"))
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_a_second_signal_passes_through_an_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def insist(self: Faulty, action: Any) -> Any:
+        raise SecondSignal
+
+    monkeypatch.setattr(Faulty, "step", insist)
+    with pytest.raises(SecondSignal):
+        run(open_faulty("serial", "none"))
 
 
 @pytest.mark.parametrize("kind", PLAIN_KINDS)

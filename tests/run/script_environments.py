@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import sys
@@ -45,6 +46,10 @@ class Troublesome(gymnasium.Env[Any, Any]):
                     os._exit(3)
                 case "leave":
                     sys.exit(0)
+                case "interrupt":
+                    raise KeyboardInterrupt("the emergency stop")
+                case "segfault":
+                    ctypes.string_at(0)
                 case "helper":
                     self._start_helper()
                     os.kill(os.getpid(), signal.SIGKILL)

@@ -190,6 +190,55 @@ def test_when_the_supervisor_is_killed_nothing_is_left_after_two_seconds(tmp_pat
     assert psutil.wait_procs(family, timeout=2)[1] == []
 
 
+FORKING = """
+import ctypes, multiprocessing, os, time
+import gymnasium, penstock
+
+class HoldsTheInterpreter(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+    steps = 0
+
+    def reset(self, seed=None, options=None):
+        return self.observation_space.low, {}
+
+    def step(self, action):
+        self.steps += 1
+        if self.steps == 100 and os.path.exists("holding"):
+            ctypes.PyDLL(None).sleep(600)  # unlike time.sleep, with the GIL
+        return self.observation_space.low, 0.0, False, False, {}
+
+def callback(record):
+    if record["version"] == 1:
+        open("holding", "w").close()
+        helper = multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,))
+        helper.start()
+        open("helper", "w").write(str(helper.pid))
+
+sizes = dict(n_envs=2, n_blocks=2, n_steps=16, batch_size=16, parallel="serial", workers=2)
+penstock.train(HoldsTheInterpreter, preset="none", steps=10**9, out="run", quiet=True, callback=callback, **sizes)
+"""
+
+
+def test_nor_where_a_callbacks_helper_lives_on_and_an_environment_holds_the_interpreter(tmp_path):
+    """What the supervisor has forked holds copies of its sockets, so that no end of file tells of its death."""
+    (tmp_path / "script.py").write_text(FORKING)
+    process = subprocess.Popen([sys.executable, "script.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    told = tmp_path / "helper"
+    wait_for(lambda: told.exists() and bool(told.read_text()))
+    time.sleep(0.5)  # until both samplers are in their hundredth step
+    family = descendants(process)
+    helper = next(member for member in family if member.pid == int(told.read_text()))
+    others = [member for member in family if member != helper]
+    assert len(others) == 4  # fork server, learner, two samplers
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(timeout=10)
+    left = psutil.wait_procs(others, timeout=2)[1]
+    assert helper.is_running()
+    helper.kill()
+    assert left == []
+
+
 HELPED = """
 import gymnasium, os, subprocess, sys, time
 

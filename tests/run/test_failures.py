@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,44 @@ def test_a_worker_that_dies_without_a_word_is_named_with_its_exit_code(run_train
     assert isinstance(outcome.error, WorkerDied)
     assert "sampler-" in str(outcome.error)
     assert "exit code 3" in str(outcome.error)
+    assert "segment_started" in outcome.error.details, "its story is told"
     assert (outcome.run_dir / "summary.json").exists()
     assert any(entry["event"] == "checkpoint" for entry in journal(outcome.run_dir))
+
+
+AT_WORK = r"while environment '\S*Troublesome' was in step \(lane [0-3], seed \d+, episode 5, step 3, last action [01]\)"
+
+
+@pytest.mark.parametrize("parallel", ["serial", "threads"])
+@pytest.mark.parametrize(("trouble", "how"), [("exit", "ended with exit code 3"), ("segfault", "was ended by SIGSEGV")])
+def test_a_worker_that_dies_is_told_with_what_its_environment_was_at(run_training, parallel, trouble, how):
+    outcome = run_training(Troublesome, **SMALL, workers=2, parallel=parallel, envs={"arguments": {"trouble": trouble}})
+    assert isinstance(outcome.error, WorkerDied)
+    told = str(outcome.error) + outcome.error.details  # of several lanes at work the first is in the message
+    assert re.search(AT_WORK.removeprefix("while "), told), told
+    assert f"{how} without a word while environment" in str(outcome.error)
+    assert ("in step" in outcome.error.details and "Fatal Python error" in outcome.error.details) == (trouble == "segfault")
+
+
+def test_a_lane_that_dies_in_its_own_process_leaves_its_traceback(run_training):
+    arguments = {"arguments": {"trouble": "segfault"}}
+    outcome = run_training(Troublesome, **SMALL, workers=1, parallel="processes", envs=arguments)
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert re.search(
+        r"failed in step \(lane [0-3], .*episode 5, step 3, .*: its process was ended by SIGSEGV", str(outcome.error)
+    )
+    assert "script_environments.py" in outcome.error.details, "where it was, as Python's fault handler tells it"
+
+
+def test_a_worker_that_is_killed_from_outside_is_told_with_what_its_vector_environment_was_at(run_training):
+    def kill_at_three(record: dict[str, Any]) -> None:
+        if record["version"] == 3:
+            samplers = [process for process in psutil.Process().children(recursive=True) if ours_or_orphaned(process)]
+            samplers[0].kill()
+
+    outcome = run_training("CartPole-v1", **SMALL, workers=1, callback=kill_at_three)
+    at_work = r"environment 'CartPole-v1' was in step \(lanes \d to \d, seed \d+, episode \d+, step \d+, last action [01]\)"
+    assert re.search(rf"was ended by SIGKILL .* while ({at_work}|none of its environments was at work)", str(outcome.error))
 
 
 def ours_or_orphaned(process: psutil.Process) -> bool:
@@ -83,6 +120,16 @@ def test_an_environment_that_calls_exit_has_failed(run_training, workers):
     outcome = run_training(Troublesome, **SMALL, workers=workers, envs={"arguments": {"trouble": "leave"}})
     assert isinstance(outcome.error, EnvironmentFault)
     assert "episode 5, step 3" in str(outcome.error)
+    assert outcome.exit_code == 1
+
+
+@pytest.mark.parametrize(("workers", "parallel"), [(0, "serial"), (0, "threads"), (1, "serial"), (1, "processes")])
+def test_a_keyboard_interrupt_of_an_environments_own_is_its_fault(run_training, workers, parallel):
+    arguments = {"arguments": {"trouble": "interrupt"}}
+    outcome = run_training(Troublesome, **SMALL, workers=workers, parallel=parallel, envs=arguments)
+    assert isinstance(outcome.error, EnvironmentFault)
+    assert "episode 5, step 3" in str(outcome.error)
+    assert "KeyboardInterrupt: the emergency stop" in str(outcome.error)
     assert outcome.exit_code == 1
 
 
@@ -194,13 +241,23 @@ def test_under_async_a_hung_worker_is_killed_past_its_lease_and_the_run_goes_on(
     told = [entry["event"] for entry in journal(outcome.run_dir)]
     for event in ("write_off", "lease_expired", "worker_lost"):
         assert event in told
+    (lost,) = [entry for entry in journal(outcome.run_dir) if entry["event"] == "worker_lost"]
+    assert re.search(AT_WORK.removeprefix("while "), lost["under_way"][0])
 
 
 def test_under_overlap_a_hung_worker_is_killed_past_its_lease_and_named(run_training, tmp_path):
     arguments = {"trouble": "hang", "marker": str(tmp_path / "hung")}
     outcome = run_training(Troublesome, **HANGS, schedule="overlap", envs={"arguments": arguments})
     assert isinstance(outcome.error, WorkerDied)
-    assert "took longer than its lease" in str(outcome.error)
+    assert re.search(rf"took longer than its lease \(.*\) {AT_WORK}", str(outcome.error))
+
+
+@pytest.mark.parametrize("parallel", ["threads", "processes"])
+def test_of_concurrent_lanes_the_one_that_hangs_is_named(run_training, tmp_path, parallel):
+    arguments = {"trouble": "hang", "marker": str(tmp_path / "hung")}
+    many = {**HANGS, "lease_s": 1.0, "n_envs": 8}
+    outcome = run_training(Troublesome, **many, schedule="overlap", parallel=parallel, envs={"arguments": arguments})
+    assert re.search(rf"took longer than its lease \(.*\) {AT_WORK.replace('0-3', '0-7')}; see why", str(outcome.error))
 
 
 def test_the_step_budget_ends_with_the_first_whole_batch_past_it(run_training):
@@ -261,6 +318,18 @@ class BreaksWhenActing(torch.nn.Module):
 class HangsWhenActing(BreaksWhenActing):
     def break_down(self) -> None:
         time.sleep(3600)
+
+
+class InterruptsWhenActing(BreaksWhenActing):
+    def break_down(self) -> None:
+        raise KeyboardInterrupt("by no person")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(("inference", "who"), [("local", "sampler-0"), ("server", "inference server")])
+def test_a_keyboard_interrupt_of_a_persons_own_code_is_told(run_training, workers, inference, who):
+    outcome = run_training("CartPole-v1", **SMALL, inference=inference, workers=workers, model=InterruptsWhenActing)
+    assert str(outcome.error).startswith(f"{who}: KeyboardInterrupt: by no person (")
 
 
 @pytest.mark.parametrize("workers", [0, 2])

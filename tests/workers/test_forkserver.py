@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import multiprocessing
 import os
 import selectors
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from penstock.core.errors import RunFailed
 from penstock.transport.channel import SocketChannel
 from penstock.transport.messages import Fault
-from penstock.workers.forkserver import Exited, ForkServer, Launched, Preloaded
+from penstock.workers.forkserver import Exited, ForkServer, Launched, Preloaded, _end_of
 
 pytestmark = pytest.mark.processes
 
@@ -110,6 +112,15 @@ def test_how_a_worker_ended_is_told(fork_server, payload, code):
         channel.receive()
 
 
+def test_a_worker_that_a_signal_ends_leaves_its_traceback(fork_server):
+    number, _ = launch(fork_server, Unpacked(kill_oneself, signal.SIGSEGV))
+    words = hear(fork_server, Exited, number).words
+    assert words.startswith("Fatal Python error: Segmentation fault")
+    assert "in kill_oneself" in words
+    number, _ = launch(fork_server, Unpacked(os._exit, 5))
+    assert hear(fork_server, Exited, number).words == "", "what another said is not its own"
+
+
 def test_a_worker_is_killed_on_request_and_no_other(fork_server):
     numbers = [launch(fork_server, Unpacked(time.sleep, 60))[0] for _ in range(2)]
     pids = [hear(fork_server, Launched, number).pid for number in numbers]
@@ -141,6 +152,43 @@ def test_closing_the_server_ends_its_workers(own_server):
         pids.append(hear(own_server, Launched, number).pid)
     own_server.close()
     assert all(ended_within(pid, 2) for pid in pids)
+
+
+@pytest.fixture
+def helper() -> Iterator[Callable[[], None]]:
+    """Starts a process forked from this one, as a callback may: it holds copies of all that is open here."""
+    started: list[Any] = []
+
+    def start() -> None:
+        started.append(multiprocessing.get_context("fork").Process(target=time.sleep, args=(60,)))
+        started[0].start()
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
+
+
+def test_closing_the_server_ends_it_at_once_although_a_helper_holds_its_socket(own_server, helper):
+    hear(own_server, Preloaded)
+    number, _ = launch(own_server, Unpacked(time.sleep, 60))
+    pid = hear(own_server, Launched, number).pid
+    helper()
+    start = time.monotonic()
+    own_server.close()
+    assert time.monotonic() - start < 2, "it waited for a server that did not hear of it"
+    assert gone_within(pid, 1)
+
+
+def test_where_no_process_can_be_watched_the_socket_says_it(monkeypatch):
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert _end_of(os.getpid()) is None
+
+    def refuse(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+    assert _end_of(os.getpid()) is None
 
 
 def test_the_servers_death_ends_its_workers_and_is_said(own_server):

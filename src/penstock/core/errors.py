@@ -54,6 +54,11 @@ class MissingExtra(Refused):
         self.extra = extra
 
 
+class SecondSignal(KeyboardInterrupt):
+    """A person insists that a run in one process stops now, whatever it is doing. No error, and so not in the tree; a kind of
+    its own, to be told from a KeyboardInterrupt that an environment raises."""
+
+
 class RunFailed(PenstockError):
     """The run was under way and could not go on."""
 

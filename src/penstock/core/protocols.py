@@ -115,10 +115,12 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A worker is confirmed dead: exit code, or minus the number of the signal."""
+    """A worker is confirmed dead: exit code, or minus the number of the signal; and what can still be told of it."""
 
     worker: int
     code: int
+    words: str = ""  # its traceback, if it died of a signal that leaves one
+    under_way: tuple[str, ...] | None = None  # what its environments were at; None: it hosted none, or nobody knows
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from penstock.envs.hosting import CLOSE, START, STEP, Host, ProcessHost, ThreadH
 from penstock.envs.lane import Lane
 from penstock.envs.rows import allocate_rows
 from penstock.envs.serial import NO_LANES
+from penstock.envs.standing import Standing
 
 CLOSE_WITHIN_S = 1.0
 
@@ -37,10 +38,11 @@ class ConcurrentBlock:
         block: int,
         seed: int,
         processes: bool,
+        standing: Standing | None = None,
     ) -> None:
         self.spec, self.num_lanes = spec, num_lanes
         self._first_lane, self._seed = block * num_lanes, seed
-        self._rows = rows = allocate_rows(spec, num_lanes, shared=processes)
+        self._rows = rows = allocate_rows(spec, num_lanes, shared=processes, standing=standing)
         self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
         self.terminated, self.truncated, self.ended = rows.terminated, rows.truncated, rows.ended
         self._selector = selectors.DefaultSelector()
@@ -76,7 +78,7 @@ class ConcurrentBlock:
         return self._selector.fileno()
 
     def position(self, lane: int) -> LanePosition:
-        return self._rows.position(lane, lane=self._first_lane + lane, seed=self._seed)
+        return self._rows.standing.position(lane, lane=self._first_lane + lane, seed=self._seed)
 
     def close(self) -> None:
         """Ask every lane to close; what has not within a second is hung, and is killed or left behind."""
@@ -116,7 +118,7 @@ class ConcurrentBlock:
             self._selector.unregister(self._hosts[row].connection)
         self._under_way[row] = False
         how = self._hosts[row].release()
-        return environment_fault(self.spec.id, "step", f"{how} without a word", self.position(row))
+        return environment_fault(self.spec.id, self._rows.standing.doing_of(row), f"{how} without a word", self.position(row))
 
 
 def _tell(host: Host, command: bytes) -> bool:

@@ -19,7 +19,6 @@ import numpy as np
 
 from penstock.core.seeds import Purpose, derived_seed
 from penstock.core.specs import MASK, Array, EnvironmentSpec, Leaf, leaves
-from penstock.envs.faults import FAILURES
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.masks import masked, random_action
 from penstock.envs.opening import choose_parallel, choose_stepping
@@ -155,7 +154,7 @@ def _play_episode(
             taken.append(action)
             if given is None and time.monotonic() > until:
                 return
-    except FAILURES as error:
+    except failures() as error:
         where = f"step {len(steps)}" if steps else "reset"
         raise BrokeOff(f"{one_line(error)} (in {where} of the episode with seed {seed})") from error
 

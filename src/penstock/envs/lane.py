@@ -16,11 +16,12 @@ import numpy as np
 from penstock.core.errors import EnvironmentFault
 from penstock.core.seeds import episode_seed
 from penstock.core.specs import BoxSpec, DiscreteSpec, EnvironmentSpec
-from penstock.envs.faults import FAILURES, environment_fault
+from penstock.envs.faults import environment_fault, failures
 from penstock.envs.given import given
 from penstock.envs.masks import masked
 from penstock.envs.quiet import quiet
 from penstock.envs.rows import Rows, all_finite, fitted
+from penstock.envs.standing import MAKING, RESETTING, RESTING, STEPPING
 
 LIFE_LOST = "life_lost"
 """In a step's info: the return ends here as if the episode had terminated, but the game goes on and nothing is reset."""
@@ -56,6 +57,7 @@ class Lane:
             self._clear_row(valid=False)
             return
         rows.step[row] += 1
+        rows.doing[row] = STEPPING
         try:
             observation, reward, terminated, truncated, info = self._environment.step(self._action())
             ended = bool(terminated or truncated)
@@ -66,8 +68,9 @@ class Lane:
             rows.reward[row] = reward
             rows.terminated[row] = terminated or info.get(LIFE_LOST, False)
             rows.truncated[row] = truncated
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("step", error) from error
+        rows.doing[row] = RESTING
         rows.valid[row] = True
         rows.ended[row] = self._ended = ended
 
@@ -83,20 +86,23 @@ class Lane:
                 environment.close()
 
     def _make(self) -> None:
+        self._rows.doing[self._row] = MAKING
         try:
             self._environment = self._maker()
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("making", error) from error
         self._action_space = self._environment.action_space
         self._action_dtype = np.dtype(self._action_space.dtype)
 
     def _begin_episode(self, episode: int) -> None:
         self._rows.episode[self._row], self._rows.step[self._row] = episode, 0
+        self._rows.doing[self._row] = RESETTING
         try:
             observation, info = self._environment.reset(seed=episode_seed(self._seed, self._lane, episode))
             self._write(observation, info, over=False)
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("reset", error) from error
+        self._rows.doing[self._row] = RESTING
         self._ended = False
 
     def _clear_row(self, *, valid: bool) -> None:
@@ -120,5 +126,5 @@ class Lane:
         self._rows.observation[self._row] = observation
 
     def _fault(self, doing: str, cause: str | BaseException) -> EnvironmentFault:
-        position = self._rows.position(self._row, lane=self._lane, seed=self._seed)
+        position = self._rows.standing.position(self._row, lane=self._lane, seed=self._seed)
         return environment_fault(self._spec.id, doing, cause, position)

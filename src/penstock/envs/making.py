@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.core.errors import Refused
 from penstock.core.loading import find_in_working_directory, load_object
 from penstock.envs.adapters import adapted, own_form, without_ours
-from penstock.envs.faults import FAILURES
+from penstock.envs.faults import failures
 from penstock.envs.quiet import quiet, send_mujoco_warnings_through_python
 from penstock.envs.refusals import cannot_make, missing_module, module_that_registers, unknown_environment
 from penstock.envs.settings import EnvSettings
@@ -61,7 +61,7 @@ class EnvironmentMaker:
         with quiet():
             try:
                 return self._wrapped(self._made())
-            except FAILURES as error:
+            except failures() as error:
                 raise cannot_make(self.name, error) from error
 
     def vector(self, num_lanes: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -78,7 +78,7 @@ class EnvironmentMaker:
                     return own.vector(num_lanes)
                 mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
                 return gymnasium.make_vec(found, num_envs=num_lanes, vectorization_mode=mode, **self.arguments)
-            except FAILURES as error:
+            except failures() as error:
                 raise cannot_make(self.name, error) from error
 
     def vector_entry_point(self) -> bool:
@@ -129,6 +129,13 @@ class EnvironmentMaker:
             wrap = load_object(wrapper) if isinstance(wrapper, str) else wrapper
             environment = wrap(environment)
         return environment
+
+    def parts(self) -> list[tuple[str, Any]]:
+        """What travels to the processes that make it, and what reports call that."""
+        named = f"environment '{self.name}'"
+        wrappers = [(f"wrapper '{getattr(wrap, '__qualname__', wrap)}'", wrap) for wrap in self.wrappers]
+        arguments = [(f"argument '{name}' of {named}", value) for name, value in self.arguments.items()]
+        return [(named, self.source), (named, self._local_registration()), *arguments, *wrappers]
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         import cloudpickle

@@ -8,6 +8,7 @@ from penstock.core.specs import EnvironmentSpec
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.probing import Probe
 from penstock.envs.settings import EnvSettings, Parallel, Stepping
+from penstock.envs.standing import MAKING, TOGETHER, Standing
 
 SLOW_STEP_S = 1e-3
 """A step of a concurrent lane costs some 50 microseconds of messages; past this it is well spent."""
@@ -38,18 +39,23 @@ def open_block(
     seed: int,
     block_index: int,
     parallel_choice: Parallel,
+    standing: Standing | None = None,
 ) -> BlockEnvironment:
-    """Block `block_index` of a run with this seed; not yet reset."""
+    """Block `block_index` of a run with this seed; not yet reset. It keeps in `standing` where its lanes stand."""
     num_lanes = settings.lanes_per_block
     if parallel_choice == "vector":
         from penstock.envs.vector import VectorBlock
 
-        return VectorBlock(maker.vector(num_lanes), spec, block=block_index, seed=seed)
+        if standing is not None:
+            standing.form[0], standing.doing[0] = TOGETHER, MAKING
+        return VectorBlock(maker.vector(num_lanes), spec, block=block_index, seed=seed, standing=standing)
     if parallel_choice == "serial":
         from penstock.envs.serial import SerialBlock
 
-        return SerialBlock(maker, spec, num_lanes=num_lanes, block=block_index, seed=seed)
+        return SerialBlock(maker, spec, num_lanes=num_lanes, block=block_index, seed=seed, standing=standing)
     from penstock.envs.concurrent import ConcurrentBlock
 
     in_processes = parallel_choice == "processes"
-    return ConcurrentBlock(maker, spec, num_lanes=num_lanes, block=block_index, seed=seed, processes=in_processes)
+    return ConcurrentBlock(
+        maker, spec, num_lanes=num_lanes, block=block_index, seed=seed, processes=in_processes, standing=standing
+    )

@@ -18,7 +18,7 @@ import numpy as np
 from penstock.core.errors import PenstockError, Refused
 from penstock.core.seeds import Purpose, derived_seed
 from penstock.core.specs import MASK, CompositeSpec, EnvironmentSpec
-from penstock.envs.faults import FAILURES
+from penstock.envs.faults import failures
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.masks import masked, offers_masks, random_action, with_mask
 from penstock.envs.quiet import quiet
@@ -65,7 +65,7 @@ def _spec_of(environment: Any, name: str) -> EnvironmentSpec:
         return spec_of(environment, name)
     except PenstockError:
         raise
-    except FAILURES as error:
+    except failures() as error:
         raise Refused(
             f"environment '{name}' does not say what it is: {one_line(error)}", details=traceback_of(error)
         ) from error
@@ -114,7 +114,7 @@ def _tried(environment: Any, spec: EnvironmentSpec) -> tuple[EnvironmentSpec, fl
                 trial.reset(None)
     except PenstockError:
         raise
-    except FAILURES as error:
+    except failures() as error:
         cause = f"environment '{spec.id}' fails in {trial.doing}: {one_line(error)}"
         raise Refused(cause, details=traceback_of(error)) from error
     return trial.spec, statistics.median(took)

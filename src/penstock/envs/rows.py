@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from penstock.core.seeds import episode_seed
 from penstock.core.specs import (
     Array,
     CompositeSpec,
     DiscreteSpec,
     EnvironmentSpec,
-    LanePosition,
     MultiDiscreteSpec,
     ObservationSpec,
     parts_of,
 )
+from penstock.envs.standing import Standing, own_standing
 
 _ALIGNMENT = 64
 
@@ -36,29 +35,21 @@ class Rows:
     ended: Array
     """The episode is over, and the next step resets the lane: not so where only a life was lost, though that terminates."""
     valid: Array
+    standing: Standing
+    """Where each lane stands, for reports; the rest are parts of it."""
     action: Array
     """What each lane was sent last."""
     episode: Array
     """The episode each lane is in."""
     step: Array
     """Steps begun in that episode: while a step is under way, it is counted."""
-
-    def position(self, row: int, *, lane: int, seed: int) -> LanePosition:
-        """Where the lane of this row stands, when each of its episodes has a seed of its own."""
-        episode, step = int(self.episode[row]), int(self.step[row])
-        last_action = told(self.action[row]) if step else None
-        return LanePosition(lane, episode_seed(seed, lane, episode), episode, step, last_action)
+    doing: memoryview
+    """What each lane is at. Numbers are written to it far faster than to an array."""
 
 
-def told(action: Any) -> Any:
-    """A row of an action as a report tells it: numbers and lists, parts by their names."""
-    if action.dtype.names is None:
-        return action.tolist()
-    return {name: told(action[name]) for name in action.dtype.names}
-
-
-def allocate_rows(spec: EnvironmentSpec, num_lanes: int, *, shared: bool = False) -> Rows:
-    """Rows for these lanes; `shared` ones are seen by processes forked afterwards, and vanish with the last of them."""
+def allocate_rows(spec: EnvironmentSpec, num_lanes: int, *, shared: bool = False, standing: Standing | None = None) -> Rows:
+    """Rows for these lanes; `shared` ones are seen by processes forked afterwards, and vanish with the last of them. Where the
+    lanes stand is written to `standing`, if somebody wants to know it who outlives this process."""
     layout: dict[str, tuple[tuple[int, ...], Any]] = {
         "observation": (spec.observation.shape, spec.observation.dtype),
         "reward": ((), np.float64),
@@ -66,9 +57,6 @@ def allocate_rows(spec: EnvironmentSpec, num_lanes: int, *, shared: bool = False
         "truncated": ((), np.bool_),
         "ended": ((), np.bool_),
         "valid": ((), np.bool_),
-        "action": (spec.action.shape, spec.action.dtype),
-        "episode": ((), np.int64),
-        "step": ((), np.int64),
     }
     sizes = [_padded(num_lanes * _row_bytes(*row)) for row in layout.values()]
     memory: Any = mmap.mmap(-1, sum(sizes)) if shared else bytearray(sum(sizes))
@@ -76,7 +64,9 @@ def allocate_rows(spec: EnvironmentSpec, num_lanes: int, *, shared: bool = False
     for (name, (shape, dtype)), size in zip(layout.items(), sizes, strict=True):
         arrays[name] = np.ndarray((num_lanes, *shape), dtype, memory, offset)
         offset += size
-    rows = Rows(**arrays)
+    stands = standing or own_standing(spec, num_lanes, shared=shared)
+    arrays |= {"action": stands.action, "episode": stands.episode, "step": stands.step}
+    rows = Rows(standing=stands, doing=stands.doing.data, **arrays)
     rows.valid[:] = True
     return rows
 

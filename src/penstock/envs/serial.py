@@ -11,6 +11,7 @@ from penstock.core.protocols import ALL, Lanes
 from penstock.core.specs import Array, EnvironmentSpec, LanePosition
 from penstock.envs.lane import Lane
 from penstock.envs.rows import all_finite, allocate_rows
+from penstock.envs.standing import Standing
 
 NO_LANES: Array = np.empty(0, np.int64)
 
@@ -18,10 +19,19 @@ NO_LANES: Array = np.empty(0, np.int64)
 class SerialBlock:
     """Steps are done in `receive`, one lane after the other; every lane that was sent is ready at once."""
 
-    def __init__(self, maker: Callable[[], Any], spec: EnvironmentSpec, *, num_lanes: int, block: int, seed: int) -> None:
+    def __init__(
+        self,
+        maker: Callable[[], Any],
+        spec: EnvironmentSpec,
+        *,
+        num_lanes: int,
+        block: int,
+        seed: int,
+        standing: Standing | None = None,
+    ) -> None:
         self.spec, self.num_lanes = spec, num_lanes
         self._first_lane, self._seed = block * num_lanes, seed
-        self._rows = rows = allocate_rows(spec, num_lanes)
+        self._rows = rows = allocate_rows(spec, num_lanes, standing=standing)
         self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
         self.terminated, self.truncated, self.ended = rows.terminated, rows.truncated, rows.ended
         self._lanes = [Lane(maker, spec, rows, row, lane=self._first_lane + row, seed=seed) for row in range(num_lanes)]
@@ -48,7 +58,7 @@ class SerialBlock:
         return -1
 
     def position(self, lane: int) -> LanePosition:
-        return self._rows.position(lane, lane=self._first_lane + lane, seed=self._seed)
+        return self._rows.standing.position(lane, lane=self._first_lane + lane, seed=self._seed)
 
     def close(self) -> None:
         for lane in self._lanes:

@@ -23,33 +23,45 @@ from penstock.core.errors import EnvironmentFault
 from penstock.core.protocols import ALL, Lanes
 from penstock.core.seeds import Purpose, derived_seed, episode_seed
 from penstock.core.specs import Array, BoxSpec, EnvironmentSpec, LanePosition
-from penstock.envs.faults import FAILURES, environment_fault
+from penstock.envs.faults import environment_fault, failures
 from penstock.envs.lane import LIFE_LOST
 from penstock.envs.quiet import quiet
 from penstock.envs.rows import all_finite, allocate_rows, finite_lanes, fitted
 from penstock.envs.serial import NO_LANES
+from penstock.envs.standing import RESETTING, RESTING, STEPPING, TOGETHER, TOGETHER_FROM_ONE_SEED, Standing
 
 
 class VectorBlock:
     """All lanes step as one, in `receive`; a vector environment cannot step some of its lanes."""
 
-    def __init__(self, environment: VectorEnv[Any, Any, Any], spec: EnvironmentSpec, *, block: int, seed: int) -> None:
+    def __init__(
+        self,
+        environment: VectorEnv[Any, Any, Any],
+        spec: EnvironmentSpec,
+        *,
+        block: int,
+        seed: int,
+        standing: Standing | None = None,
+    ) -> None:
         self.spec, self.num_lanes = spec, environment.num_envs
         self._environment, self._seed = environment, seed
         self._mode = autoreset_mode(environment)
         self._first_lane, self._block_seed = block * self.num_lanes, derived_seed(seed, Purpose.BLOCK_RESET, block)
-        rows = allocate_rows(spec, self.num_lanes)
+        rows = allocate_rows(spec, self.num_lanes, standing=standing)
         self.observation, self.reward, self.valid = rows.observation, rows.reward, rows.valid
         self.terminated, self.truncated, self.ended = rows.terminated, rows.truncated, rows.ended
         self._action, self._action_dtype = rows.action, environment.action_space.dtype or rows.action.dtype
-        self._episode, self._first_step = rows.episode, rows.step
+        self._standing, self._doing, self._clock = rows.standing, rows.doing, rows.standing.clock.data
+        self._standing.form[0] = TOGETHER_FROM_ONE_SEED if self._mode is AutoresetMode.NEXT_STEP else TOGETHER
+        self._doing[0] = RESTING
         self._copies_plainly = isinstance(spec.observation, BoxSpec)
         self._any_ended, self._all_valid, self._sent = False, True, False
-        self._steps = 0  # since reset; a lane counts its own from `_first_step`
+        self._steps = 0  # since reset
 
     def reset(self) -> None:
         self._any_ended, self._all_valid, self._sent, self._steps = False, True, False, 0
-        self._episode[:], self._first_step[:] = 0, 0
+        self._standing.episode[:], self._standing.step[:], self._clock[0] = 0, 0, 0
+        self._doing[0] = RESETTING
         self.reward[:], self.terminated[:], self.truncated[:], self.valid[:] = 0.0, False, False, True
         self.ended[:] = False
         try:
@@ -58,13 +70,15 @@ class VectorBlock:
             self._write(observation)
         except EnvironmentFault:
             raise
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("reset", error) from error
+        self._doing[0] = RESTING
 
     def send(self, lanes: Lanes, actions: Array) -> None:
         if len(actions[lanes]) != self.num_lanes:
             raise ValueError("a vector block steps all of its lanes together")
         self._action = actions.astype(self._action_dtype)  # always a copy: the environment may keep it
+        self._standing.action[...] = self._action
         self._sent = True
 
     def receive(self, timeout_s: float | None = None) -> Lanes:  # noqa: ARG002 there is nothing to wait for
@@ -72,6 +86,7 @@ class VectorBlock:
             return NO_LANES
         self._sent = False
         self._steps += 1
+        self._clock[0], self._doing[0] = self._steps, STEPPING
         resetting = self._any_ended
         if resetting:
             self._begin_episodes()
@@ -81,8 +96,9 @@ class VectorBlock:
             self._step(resetting=resetting)
         except EnvironmentFault:
             raise
-        except FAILURES as error:
+        except failures() as error:
             raise self._fault("step", error) from error
+        self._doing[0] = RESTING
         return ALL
 
     def fileno(self) -> int:
@@ -90,10 +106,7 @@ class VectorBlock:
 
     def position(self, lane: int) -> LanePosition:
         """In NEXT_STEP mode the seed is the block's: its lanes draw from one generator."""
-        episode, step = int(self._episode[lane]), int(self._steps - self._first_step[lane])
-        own_seed = episode_seed(self._seed, self._first_lane + lane, episode)
-        seed = self._block_seed if self._mode is AutoresetMode.NEXT_STEP else own_seed
-        return LanePosition(self._first_lane + lane, seed, episode, step, self._action[lane].tolist() if step else None)
+        return self._standing.position(lane, lane=self._first_lane + lane, seed=self._seed)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):  # its work is done; how it tidies up decides nothing
@@ -118,8 +131,8 @@ class VectorBlock:
             raise self._fault("step", "reward is NaN or infinite", _first(~np.isfinite(self.reward)))
 
     def _begin_episodes(self) -> None:
-        self._episode[self.ended] += 1
-        self._first_step[self.ended] = self._steps
+        self._standing.episode[self.ended] += 1
+        self._standing.step[self.ended] = -self._steps  # from here on the clock counts them
         np.logical_not(self.ended, out=self.valid)
         self._all_valid = False
 
@@ -138,7 +151,7 @@ class VectorBlock:
 
     def _masked_reset(self) -> Array:
         begins = ~self.valid
-        lanes, episodes = range(self._first_lane, self._first_lane + self.num_lanes), self._episode.tolist()
+        lanes, episodes = range(self._first_lane, self._first_lane + self.num_lanes), self._standing.episode.tolist()
         seeds = [
             episode_seed(self._seed, lane, episode) if begun else None
             for lane, episode, begun in zip(lanes, episodes, begins.tolist(), strict=True)

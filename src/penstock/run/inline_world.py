@@ -13,6 +13,7 @@ from typing import Any
 import threadpoolctl
 
 from penstock.core.clock import SystemClock
+from penstock.core.errors import SecondSignal
 from penstock.core.loading import load_object
 from penstock.core.protocols import Happening, Said
 from penstock.run.signals import StopSignals
@@ -109,11 +110,11 @@ class InlineWorld:
             if self._stopping and worker in self._samplers:
                 continue
             try:
-                with self._signals.second_one_interrupts():  # nobody else could end an environment that hangs here
+                with self._signals.second_one_interrupts(SecondSignal):  # nobody else could end an environment that hangs here
                     turn()
-            except KeyboardInterrupt:
+            except SecondSignal:
                 break
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # whatever it is, as in run_worker; a person's Ctrl-C is a signal that is pending
                 del self._turns[worker]
                 self._far_ends[worker].send(fault_of(error))
             said = self._channels[worker].receive()

@@ -14,6 +14,7 @@ from typing import Any
 from penstock.core.clock import SystemClock
 from penstock.core.errors import RunFailed
 from penstock.core.protocols import Ended, Happening, Interrupted, Said
+from penstock.envs.standing import Standings
 from penstock.run.signals import StopSignals
 from penstock.run.wiring import Wiring
 from penstock.store.asks import Asks
@@ -32,9 +33,11 @@ class ProcessWorld:
         self._channels: dict[int, SocketChannel] = {}
         self._unsent: dict[int, deque[Any]] = {}  # for workers that have not been reading for a while
         self._numbers: dict[int, int] = {}  # worker to the server's number of it
-        self._exited: dict[int, int] = {}
+        self._hosts: dict[int, tuple[int, ...]] = {}  # samplers' blocks
+        self._exited: dict[int, Exited] = {}
         self._broken: RunFailed | None = None  # the server is gone, and the workers with it
         self._slots: Slots | None = None
+        self._standings: Standings | None = None
         self._asks: Asks | None = None  # where there is an inference server
         self._inference: int | None = None  # that server
         self._board: Ready | None = None
@@ -46,6 +49,8 @@ class ProcessWorld:
         """Make what is shared, wait until torch is loaded."""
         self._slots = self._wiring.create_slots()
         self._open.callback(self._slots.arena.close)
+        self._standings = self._wiring.create_standings()
+        self._open.callback(self._standings.arena.close)
         self._asks = self._wiring.create_asks()
         if self._asks is not None:
             self._open.callback(self._asks.arena.close)
@@ -72,15 +77,17 @@ class ProcessWorld:
 
     def start_sampler(self, worker: int, index: int, blocks: tuple[int, ...]) -> None:
         assert self._slots is not None
+        assert self._standings is not None
         assert self._board is not None
+        self._hosts[worker] = blocks
         plan = self._wiring.sampler_plan(worker, index, blocks, self._board)
-        title, slots_fd = f"penstock-smp-{index}", self._slots.arena.fd
+        title, own = f"penstock-smp-{index}", [self._slots.arena.fd, self._standings.arena.fd]
         if self._asks is None:
-            self._launch(worker, title, plan, [slots_fd, self._board_fd])
+            self._launch(worker, title, plan, [*own, self._board_fd])
             return
         line, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with line, far_end:
-            self._launch(worker, title, plan, [slots_fd, self._asks.arena.fd, line.fileno()])
+            self._launch(worker, title, plan, [*own, self._asks.arena.fd, line.fileno()])
             self._serve(far_end)
 
     def send(self, worker: int, message: Any) -> None:
@@ -182,8 +189,16 @@ class ProcessWorld:
                 happened += self._hear(worker)
             if worker in self._channels:
                 self._hang_up(worker)
-            happened.append(Ended(worker, self._exited.pop(worker)))
+            exited = self._exited.pop(worker)
+            happened.append(Ended(worker, exited.code, exited.words, self._under_way(worker)))
         return happened
+
+    def _under_way(self, worker: int) -> tuple[str, ...] | None:
+        """What a dead sampler's environments were at."""
+        blocks = self._hosts.get(worker)
+        if blocks is None or self._standings is None:
+            return None
+        return self._standings.under_way(blocks, self._wiring.job.run.seed)
 
     # ---------------------------------------------------------------- the server
 
@@ -197,4 +212,4 @@ class ProcessWorld:
             return
         for reply in replies:
             if isinstance(reply, Exited) and reply.number in workers:  # else it is of a run before this one
-                self._exited[workers[reply.number]] = reply.code
+                self._exited[workers[reply.number]] = reply

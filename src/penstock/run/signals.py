@@ -21,7 +21,7 @@ class StopSignals:
     def __init__(self) -> None:
         self._heard: list[int] = []
         self._num_heard = 0
-        self._interrupts = False
+        self._interrupts: type[KeyboardInterrupt] | None = None
         self._woken, self._wakeup = os.pipe()
         os.set_blocking(self._woken, False)
         self._before: dict[int, Any] = {}
@@ -46,13 +46,13 @@ class StopSignals:
         return [Interrupted(number) for number in heard]
 
     @contextmanager
-    def second_one_interrupts(self) -> Iterator[None]:
-        """In here a signal that is not the first also raises KeyboardInterrupt, whatever is being done."""
-        self._interrupts = True
+    def second_one_interrupts(self, kind: type[KeyboardInterrupt] = KeyboardInterrupt) -> Iterator[None]:
+        """In here a signal that is not the first also raises KeyboardInterrupt, of this kind, whatever is being done."""
+        self._interrupts = kind
         try:
             yield
         finally:
-            self._interrupts = False
+            self._interrupts = None
 
     def close(self) -> None:
         """Whoever had them before has them again."""
@@ -66,5 +66,5 @@ class StopSignals:
         self._heard.append(number)
         self._num_heard += 1
         os.write(self._wakeup, b"!")
-        if self._interrupts and self._num_heard > 1:
-            raise KeyboardInterrupt
+        if self._interrupts is not None and self._num_heard > 1:
+            raise self._interrupts

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import enum
 import errno
-import signal
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.core import errors
-from penstock.core.errors import PenstockError, Refused, RunFailed, WorkerDied
+from penstock.core.errors import PenstockError, Refused, RunFailed
 from penstock.core.protocols import Ended, Happening, Interrupted, Said, World
 from penstock.flow.events import (
     BatchTrained,
@@ -35,6 +34,7 @@ from penstock.flow.events import (
     WriteOffAcknowledged,
 )
 from penstock.run.leases import Answering, Lease, Leases, LettingGo, Opening, Running, Training
+from penstock.run.obituary import obituary
 from penstock.run.recorder import Recorder
 from penstock.run.roster import Role, Roster, Worker, share_out
 from penstock.run.settings import RunSettings
@@ -129,8 +129,8 @@ class Supervisor:
             case Said(worker, message):
                 if (speaker := self._roster.find(worker)) is not None:
                     self._on_message(speaker, message)
-            case Ended(worker, code):
-                self._on_ended(worker, code)
+            case Ended():
+                self._on_ended(happening)
             case Interrupted(number):
                 self._on_signal(number)
 
@@ -208,25 +208,19 @@ class Supervisor:
         self._bury(worker)
         self._fail(error, "nonfinite" if message.kind == "NonFinite" else "error")
 
-    def _on_ended(self, incarnation: int, code: int) -> None:
+    def _on_ended(self, ended: Ended) -> None:
+        incarnation = ended.worker
         worker = self._roster.find(incarnation)
         if worker is None:
             return  # it had already said why
         self._bury(worker)
         dispensable = worker.role == "sampler" and not self._law.pinned and bool(self._roster.samplers)
         if incarnation in self._overran and dispensable:
-            self._recorder.event("worker_lost", worker=incarnation, blocks=list(worker.blocks))
+            at_work = list(ended.under_way or ())
+            self._recorder.event("worker_lost", worker=incarnation, blocks=list(worker.blocks), under_way=at_work)
             return  # its segments were written off, its slots are free again: free flow goes on with the other blocks
-        what = f"{worker.title} (blocks {list(worker.blocks)})" if worker.blocks else worker.title
-        story = self._recorder.story_of(worker)
-        self._fail(WorkerDied(f"{what} {self._how_it_ended(worker, code)}", details=story), "error")
-
-    def _how_it_ended(self, worker: Worker, code: int) -> str:
-        if worker.incarnation in self._overran:
-            lease = f"run.lease_s = {self._settings.lease_s:g} s" + (" for each block" if worker.blocks else "")
-            return f"was killed: it took longer than its lease ({lease}); see why it is slow, or give it longer"
-        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        return f"{how} without a word; the journal has its story"
+        overran_s = self._settings.lease_s if incarnation in self._overran else None
+        self._fail(obituary(worker, ended, overran_s=overran_s, story=self._recorder.story_of(worker)), "error")
 
     def _bury(self, worker: Worker) -> None:
         self._roster.bury(worker.incarnation)

@@ -35,6 +35,7 @@ from penstock.run.signals import StopSignals
 from penstock.run.summary import summarise
 from penstock.run.supervisor import Ending, Supervisor
 from penstock.run.telemetry import Telemetry
+from penstock.run.travelling import check_travels
 from penstock.run.wiring import Wiring, num_cores
 from penstock.workers.forkserver import ForkServer
 
@@ -90,6 +91,8 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
     maker = EnvironmentMaker.of(job.env, request.environment)
     found = probe(maker, job.env)
     job.model.check_for(found.spec)
+    if job.run.workers != 0:
+        check_travels(maker, request.model)
     with closing(StopSignals()) as signals:  # from here on there is something to tidy up
         directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
         wiring = Wiring(

@@ -11,6 +11,7 @@ from penstock.core.specs import EnvironmentSpec, to_plain
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.opening import choose_parallel, choose_stepping
 from penstock.envs.probing import Probe
+from penstock.envs.standing import Standings
 from penstock.flow.events import Law
 from penstock.flow.opening import batch_segments, open_law
 from penstock.run.job import Job
@@ -56,6 +57,10 @@ class Wiring:
     def create_slots(self) -> Slots:
         """Shared memory for all segments, after checking that there is room."""
         return Slots.create(self.probe.spec, self.shape, self.open_law().num_slots)
+
+    def create_standings(self) -> Standings:
+        """Shared memory for where all lanes stand."""
+        return Standings.create(self.probe.spec, lanes=self.shape.lanes, blocks=self.job.env.n_blocks)
 
     @property
     def has_server(self) -> bool:

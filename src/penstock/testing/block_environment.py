@@ -20,7 +20,7 @@ import numpy as np
 
 from penstock.core.protocols import ALL, BlockEnvironment, Lanes
 from penstock.core.specs import Array, BoxSpec, DiscreteSpec, Leaf, MaskSpec, MultiDiscreteSpec, leaves, parts_of
-from penstock.envs.rows import told
+from penstock.envs.standing import told
 
 PATIENCE_S = 30.0
 """How long a lane may take before the exam calls it stuck."""

@@ -3,12 +3,14 @@
 It is started first of all, so that `import torch` (over a second) runs while settings are read and checked. It runs no
 torch operation, no BLAS and no thread, so forking it is safe; it never runs a user's code.
 
-Who ends when: the server holds the supervisor's socket; at its end of file, whatever the supervisor died of, it kills its
-children and ends. Each child has asked the kernel for SIGKILL on the server's death. Neither needs the GIL of a process in
-which an environment may be stuck. Each child leads a process group, which is killed with it: so end the programs that its
-environments have started. Those that have left the group become children of the server, a subreaper, and are killed once no
-worker is left. The server leads its own session, so that a terminal's Ctrl-C reaches the supervisor alone; where SIGTERM is
-sent to every process there is, server and workers leave it to the supervisor too.
+Who ends when: the server watches the supervisor itself (a pidfd) and its socket; at the end of either, whatever the
+supervisor died of, it kills its children and ends. The socket alone would not do: what the supervisor forks, a callback's
+helper or a loader of data, keeps a copy of it open. Each child has asked the kernel for SIGKILL on the server's death.
+Neither needs the GIL of a process in which an environment may be stuck. Each child leads a process group, which is killed
+with it: so end the programs that its environments have started. Those that have left the group become children of the
+server, a subreaper, and are killed once no worker is left. The server leads its own session, so that a terminal's Ctrl-C
+reaches the supervisor alone; where SIGTERM is sent to every process there is, server and workers leave it to the supervisor
+too.
 
 This file imports no torch: the supervisor uses the first half, the server process the second.
 """
@@ -16,6 +18,7 @@ This file imports no torch: the supervisor uses the first half, the server proce
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import os
 import selectors
@@ -35,6 +38,7 @@ import msgspec
 from penstock.core.errors import RunFailed
 from penstock.core.loading import load_object
 from penstock.memory.arena import Arena
+from penstock.workers.last_words import LastWords
 
 MAX_DESCRIPTORS = 16
 PRELOAD = ("torch", "numpy", "gymnasium", "penstock.workers.process", "penstock.workers.learner", "penstock.workers.sampler")
@@ -75,6 +79,7 @@ class Exited(msgspec.Struct, frozen=True, tag=True):
 
     number: int
     code: int
+    words: str = ""  # filled in by the supervisor's half
 
 
 _requests = msgspec.msgpack.Decoder(Launch | Kill)
@@ -103,20 +108,23 @@ class ForkServer:
         )
         theirs.close()
         self._num_launched = 0
+        self._words: dict[int, LastWords] = {}  # of workers that live
         self.preloaded: Preloaded | None = None  # once it is ready
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def launch(self, title: str, payload: object, descriptors: Sequence[int]) -> int:
-        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors; its number."""
+        """Start a worker that unpickles `payload` (see process.py) and owns copies of these descriptors; its number.
+        Before them it gets two more: of its payload, and for its last words."""
         data = cloudpickle.dumps(sys.path) + cloudpickle.dumps(payload)
         arena = Arena.create("payload", len(data))
         arena.memory[: len(data)] = data
         self._num_launched += 1
+        words = self._words[self._num_launched] = LastWords()
         request = _encode(Launch(self._num_launched, title))
         try:
-            socket.send_fds(self._socket, [request], [arena.fd, *descriptors])
+            socket.send_fds(self._socket, [request], [arena.fd, words.fd, *descriptors])
         except ConnectionError as error:
             raise self._ended() from error
         finally:
@@ -142,6 +150,8 @@ class ForkServer:
             reply = _replies.decode(data)
             if isinstance(reply, Preloaded):
                 self.preloaded = reply
+            elif isinstance(reply, Exited):
+                reply = msgspec.structs.replace(reply, words=self._words.pop(reply.number).take())
             replies.append(reply)
 
     def _ended(self) -> RunFailed:
@@ -151,7 +161,12 @@ class ForkServer:
 
     def close(self) -> None:
         """End the server and, with it, every worker that is left."""
+        with suppress(OSError):  # it has ended already
+            self._socket.shutdown(socket.SHUT_RDWR)  # for every copy of this socket that a child of ours may hold
         self._socket.close()
+        for words in self._words.values():
+            words.take()
+        self._words.clear()
         if self._num_launched == 0:
             self._process.kill()  # it has no worker to end, and need not finish loading torch first
         try:
@@ -180,6 +195,7 @@ def serve(fd: int, own_path: str | None, supervisor_pid: int) -> None:
     `own_path` is the person's PYTHONPATH: interpreters that environments start get that, not the one that was for us.
     """
     _end_with(supervisor_pid)
+    its_end = _end_of(supervisor_pid)
     os.environ.pop("PYTHONPATH")
     if own_path is not None:
         os.environ["PYTHONPATH"] = own_path
@@ -193,9 +209,9 @@ def serve(fd: int, own_path: str | None, supervisor_pid: int) -> None:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
             supervisor.sendall(_encode(_preload()))
-            _prctl(PR_SET_PDEATHSIG, 0)  # from now on the socket says it, and there is time to end the children
+            _prctl(PR_SET_PDEATHSIG, 0)  # from now on it is watched, and there is time to end the children
             _prctl(PR_SET_CHILD_SUBREAPER, 1)
-            _serve_requests(supervisor, wakeup, children)
+            _serve_requests(supervisor, its_end, wakeup, children)
         except (EOFError, ConnectionError):
             pass  # the supervisor is gone, which is how a run ends
         finally:
@@ -210,6 +226,15 @@ def _end_with(supervisor_pid: int) -> None:
         os._exit(71)
 
 
+def _end_of(supervisor_pid: int) -> int | None:
+    """A descriptor that is readable once that process has ended. The kernel still ends this one with it, so that the number
+    cannot be another's by now. None where there is no such thing: then the socket alone says it."""
+    try:
+        return os.pidfd_open(supervisor_pid) if hasattr(os, "pidfd_open") else None
+    except OSError:  # an older kernel, or a sandbox that forbids it
+        return None
+
+
 def _preload() -> Preloaded:
     start = time.perf_counter()
     try:
@@ -221,12 +246,16 @@ def _preload() -> Preloaded:
     return Preloaded(time.perf_counter() - start, None)
 
 
-def _serve_requests(supervisor: socket.socket, wakeup: int, children: _Children) -> None:
+def _serve_requests(supervisor: socket.socket, its_end: int | None, wakeup: int, children: _Children) -> None:
     with selectors.DefaultSelector() as selector:
         selector.register(supervisor, selectors.EVENT_READ)
         selector.register(wakeup, selectors.EVENT_READ)
+        if its_end is not None:
+            selector.register(its_end, selectors.EVENT_READ)
         while True:
             for key, _ in selector.select():
+                if key.fileobj == its_end:
+                    raise EOFError
                 if key.fileobj is supervisor:
                     _serve_one(supervisor, children)
                 else:
@@ -316,6 +345,7 @@ def _become_worker(title: str, descriptors: list[int]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.register_at_fork(after_in_child=_stop_as_usual)
         _die_with_parent(title)
+        faulthandler.enable(descriptors[1])
         code = load_object("penstock.workers.process:run_worker")(descriptors)
         sys.stdout.flush()
         sys.stderr.flush()

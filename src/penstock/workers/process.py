@@ -11,7 +11,9 @@ from typing import Any
 
 import torch
 
+from penstock.core.errors import SecondSignal
 from penstock.envs.descriptors import allow_descriptors, descriptors_of
+from penstock.envs.standing import Standings
 from penstock.memory.allocator import keep_freed_memory
 from penstock.store.asks import Asks
 from penstock.store.slots import Slots
@@ -21,6 +23,7 @@ from penstock.weights.board import Board
 from penstock.workers.acting import Line
 from penstock.workers.faults import fault_of
 from penstock.workers.inference import InferenceServer, answer_callers
+from penstock.workers.last_words import heard
 from penstock.workers.learner import Learner
 from penstock.workers.plans import InferencePlan, LearnerPlan, SamplerPlan
 from penstock.workers.sampler import Sampler, serve, work_inline
@@ -29,8 +32,9 @@ Plan = LearnerPlan | InferencePlan | SamplerPlan
 
 
 def run_worker(descriptors: list[int]) -> int:
-    """A worker's whole life; the exit code. Descriptors: payload, channel, slots, then what its kind shares beside."""
-    payload_fd, channel_fd, *arenas = descriptors
+    """A worker's whole life; the exit code. Descriptors: payload, last words, channel, slots, then what its
+    kind shares beside."""
+    payload_fd, words_fd, channel_fd, *arenas = descriptors
     channel = SocketChannel(socket.socket(fileno=channel_fd))
     keep_freed_memory()
     try:
@@ -44,9 +48,9 @@ def run_worker(descriptors: list[int]) -> int:
                 _sample(plan, arenas, channel)
     except ChannelClosed:
         return 0  # the supervisor is gone: so is the run
-    except (Exception, SystemExit) as error:  # whatever it is, the supervisor is told before this process ends
+    except BaseException as error:  # whatever it is, the supervisor is told before this process ends; no signal raises here
         with suppress(ChannelClosed):
-            channel.send(fault_of(error))
+            channel.send(fault_of(error, heard(words_fd)))
         return 1
     return 0
 
@@ -82,8 +86,8 @@ def _infer(plan: InferencePlan, arenas: list[int], channel: SocketChannel) -> No
 def _sample(plan: SamplerPlan, arenas: list[int], channel: SocketChannel) -> None:
     torch.set_num_threads(plan.compute.sampler_threads)
     allow_descriptors(descriptors_of(plan.parallel, len(plan.blocks) * plan.environments.lanes_per_block))
-    slots_fd, *source = arenas
-    sampler = Sampler(plan, _slots(plan, slots_fd), _source(plan, source), channel)
+    slots_fd, standings_fd, *source = arenas
+    sampler = Sampler(plan, _slots(plan, slots_fd), _source(plan, source), channel, _standings(plan, standings_fd))
     sampler.open()
     serve(sampler, channel)
     sampler.close()
@@ -100,6 +104,10 @@ def _source(plan: SamplerPlan, descriptors: list[int]) -> Board | Line:
 def _slots(plan: Plan, fd: int) -> Slots:
     memory = plan.memory
     return Slots(Slots.arena_of(fd, plan.spec, memory.shape, memory.num_slots), plan.spec, memory.shape, memory.num_slots)
+
+
+def _standings(plan: SamplerPlan, fd: int) -> Standings:
+    return Standings.attach(fd, plan.spec, lanes=plan.memory.shape.lanes, blocks=plan.memory.num_blocks)
 
 
 def _board(plan: SamplerPlan | InferencePlan, fd: int) -> Board:
@@ -138,7 +146,9 @@ class InlineServer(InferenceServer):
         """None if it broke: in whoever's turn that was, it is this worker's fault, and the supervisor has been told."""
         try:
             return self.answer(ask)
-        except (Exception, SystemExit) as error:
+        except SecondSignal:
+            raise
+        except BaseException as error:
             self._outbox.send(fault_of(error))
             return None
 

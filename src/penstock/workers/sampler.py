@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from penstock.core.protocols import BlockEnvironment, Channel
 from penstock.envs.opening import open_block
+from penstock.envs.standing import Standings
 from penstock.store.slots import Slots
 from penstock.transport.channel import ChannelClosed
 from penstock.transport.messages import Answer, Anything, Done, HandIn, LetGo, Start, Stop, Up, WriteOff
@@ -34,8 +35,15 @@ class Sampler:
     Its actions come from the weights on the board, or over a line to the inference server.
     """
 
-    def __init__(self, plan: SamplerPlan, slots: Slots, source: Board | Line, channel: Channel) -> None:
-        self._plan, self._slots, self._channel = plan, slots, channel
+    def __init__(
+        self,
+        plan: SamplerPlan,
+        slots: Slots,
+        source: Board | Line,
+        channel: Channel,
+        standings: Standings | None = None,
+    ) -> None:
+        self._plan, self._slots, self._channel, self._standings = plan, slots, channel, standings
         self._hours = Hours()
         self.line: Channel | None = None
         self._inference: Inference
@@ -137,7 +145,8 @@ class Sampler:
         maker = plan.maker
         if factor > 1 and plan.parallel != "vector":
             maker = replace(maker, wrappers=(*maker.wrappers, SlowEnvironment(factor)))
-        environment = open_block(maker, plan.spec, plan.environments, plan.seed, block, plan.parallel)
+        standing = None if self._standings is None else self._standings[block]
+        environment = open_block(maker, plan.spec, plan.environments, plan.seed, block, plan.parallel, standing)
         return SlowBlock(environment, factor) if factor > 1 and plan.parallel == "vector" else environment
 
     def _run_of(self, block: int, environment: BlockEnvironment) -> BlockRun:
