@@ -344,7 +344,7 @@ def test_what_breaks_in_the_server_is_named_with_place_and_cause(run_training, w
 
 @pytest.mark.parametrize("schedule", ["overlap", "async"])
 def test_a_server_that_hangs_is_killed_past_its_lease_and_named(run_training, schedule):
-    outcome = run_training("CartPole-v1", **SERVED, schedule=schedule, lease_s=0.5, workers=2, model=HangsWhenActing)
+    outcome = run_training("CartPole-v1", **SERVED, schedule=schedule, lease_s=2.0, workers=2, model=HangsWhenActing)
     assert isinstance(outcome.error, WorkerDied)
     assert "inference server was killed: it took longer than its lease" in str(outcome.error)
 

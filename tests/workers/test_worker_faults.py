@@ -30,9 +30,9 @@ def test_without_a_story_the_traceback_is_the_story():
 
 
 def test_any_other_error_is_a_failed_run_that_names_it():
-    fault = told(KeyError("gear"), where="sampler-1: ")
+    fault = told(KeyError("gear"))
     assert fault.kind == "RunFailed"
-    assert fault.message.startswith("sampler-1: KeyError: 'gear' (")
+    assert fault.message.startswith("KeyError: 'gear' (")
     assert fault.message.endswith("test_worker_faults.py, line 15)"), "where in the person's own code"
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from penstock.core.seeds import Purpose, derived_seed
 from penstock.core.specs import MASK, Array, EnvironmentSpec, Leaf, leaves
+from penstock.envs.faults import failures
 from penstock.envs.making import EnvironmentMaker
 from penstock.envs.masks import masked, random_action
 from penstock.envs.opening import choose_parallel, choose_stepping
