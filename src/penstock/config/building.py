@@ -91,7 +91,7 @@ def _from_file(path: Path, env: str, algo: str | None, assignments: Iterable[Ass
     if env != values["envs"]["id"]:
         values["envs"] = {**values["envs"], "id": env}
     job, notes = _assigned(stored.algo, stored.algorithm, values, assignments)
-    return Built(job, (f"{env} with {stored.algo}, settings of {path}", *notes))
+    return Built(job, (f"{env} with {stored.algo}, settings of {path}", *notes, _budget(job)))
 
 
 def _chosen_preset(env: str, algo: str | None, asked: str | None) -> Preset | None:
