@@ -252,10 +252,13 @@ class Learner:
     def _take_weights(self, source: Path) -> None:
         """`--init-from`: another run's weights and statistics, not its optimiser."""
         stored = files.load(files.newest(source) if (source / "checkpoints").is_dir() else source)
-        for name, view in self._layout.views(self._weights).items():
+        weights = self._weights.copy()
+        for name, view in self._layout.views(weights).items():
             if name not in stored.model or stored.model[name].shape != view.shape:
                 raise RunFailed(f"--init-from {source}: its model has no '{name}' of shape {view.shape}")
             view[...] = stored.model[name]
+        with torch.no_grad():
+            self._algorithm.flat.published.copy_(torch.from_numpy(weights))
         if stored.model[STATISTICS].shape != self._statistics.shape:
             raise RunFailed(f"--init-from {source}: its normalisation is not that of this run; set model.normalize_* alike")
         self._statistics = stored.model[STATISTICS].copy()
