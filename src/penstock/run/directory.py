@@ -7,11 +7,13 @@ events/          TensorBoard                    checkpoints/    see checkpoint/f
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -41,14 +43,9 @@ class RunDirectory:
     @classmethod
     def create(cls, path: Path | None, *, env_id: str, algo: str, seed: int) -> RunDirectory:
         """Make it; an existing one must be empty, so that no run ever writes over another."""
-        chosen = path or _unused(default_directory(env_id, algo, seed))
+        chosen = path or default_directory(env_id, algo, seed)
         try:
-            if chosen.exists() and not chosen.is_dir():
-                raise Refused(f"--out {chosen} is a file; name a directory that is new or empty")
-            if chosen.exists() and any(chosen.iterdir()):
-                raise Refused(f"--out {chosen} exists and is not empty; name another directory or use --resume {chosen}")
-            made = [place for place in (chosen, *chosen.parents) if not place.exists()]
-            chosen.mkdir(parents=True, exist_ok=True)
+            chosen, made = _make_new(chosen) if path is None else (chosen, _make_asked(chosen))
             if not os.access(chosen, os.W_OK | os.X_OK):
                 raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
             (chosen / JOURNAL).touch(exist_ok=False)
@@ -68,9 +65,10 @@ class RunDirectory:
             else:
                 entry.unlink()
         for place in self._made:
-            if any(place.iterdir()):
-                return  # somebody else has put something there meanwhile
-            place.rmdir()
+            try:
+                place.rmdir()
+            except OSError:
+                return  # somebody else has put something there meanwhile, or has already removed it
 
     @property
     def _holds_training(self) -> bool:
@@ -103,13 +101,31 @@ def finished_summary(path: Path) -> dict[str, Any]:
     )
 
 
-def _unused(path: Path) -> Path:
-    """Two runs that start in the same second get two names."""
-    candidate, count = path, 1
-    while candidate.exists():
-        count += 1
-        candidate = path.with_name(f"{path.name}-{count}")
-    return candidate
+def _make_asked(path: Path) -> list[Path]:
+    """Make the directory that a person named; what of its path was made for it, innermost first."""
+    if path.exists() and not path.is_dir():
+        raise Refused(f"--out {path} is a file; name a directory that is new or empty")
+    if path.exists() and any(path.iterdir()):
+        raise Refused(f"--out {path} exists and is not empty; name another directory or use --resume {path}")
+    made = _missing(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _make_new(path: Path) -> tuple[Path, list[Path]]:
+    """Make a directory of this name, or with a number behind it: two runs may start in the same second, and only the kernel
+    can say who was first."""
+    for count in itertools.count(1):
+        candidate = path if count == 1 else path.with_name(f"{path.name}-{count}")
+        made = _missing(candidate)
+        with suppress(FileExistsError):
+            candidate.mkdir(parents=True)
+            return candidate, made
+    raise AssertionError("numbers do not end")
+
+
+def _missing(path: Path) -> list[Path]:
+    return [place for place in (path, *path.parents) if not place.exists()]
 
 
 class Journal:
