@@ -36,24 +36,25 @@ def default_directory(env_id: str, algo: str, seed: int) -> Path:
 class RunDirectory:
     """A directory that this run alone writes to."""
 
-    def __init__(self, path: Path, *, made: Sequence[Path]) -> None:
+    def __init__(self, path: Path, *, shown: str, made: Sequence[Path]) -> None:
         self.path = path
+        self.shown = shown  # as a person reads it: relative where it was named so
         self._made = made  # what did not exist before, innermost first
 
     @classmethod
-    def create(cls, path: Path | None, *, env_id: str, algo: str, seed: int) -> RunDirectory:
-        """Make it; an existing one must be empty, so that no run ever writes over another."""
-        chosen = path or default_directory(env_id, algo, seed)
+    def create(cls, out: Path | None, *, env_id: str, algo: str, seed: int, here: Path = Path()) -> RunDirectory:
+        """Make it; an existing one must be empty, so that no run ever writes over another. A relative one lies in `here`."""
+        chosen = out or default_directory(env_id, algo, seed)
         try:
-            chosen, made = _make_new(chosen) if path is None else (chosen, _make_asked(chosen))
-            if not os.access(chosen, os.W_OK | os.X_OK):
+            path, made = _make_new(here / chosen) if out is None else _make_asked(here / chosen, shown=chosen)
+            if not os.access(path, os.W_OK | os.X_OK):
                 raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
-            (chosen / JOURNAL).touch(exist_ok=False)
+            (path / JOURNAL).touch(exist_ok=False)
         except FileExistsError as error:
             raise Refused(f"another run is starting in --out {chosen}; name another directory") from error
         except OSError as error:
             raise Refused(f"cannot make {chosen}: {error.strerror}; name another directory with --out") from error
-        return cls(chosen, made=made)
+        return cls(path, shown=str(chosen.with_name(path.name) if out is None else chosen), made=made)
 
     def discard(self) -> None:
         """Leave nothing behind where nothing was trained. All that is in it is ours: it was empty when the run began."""
@@ -101,15 +102,25 @@ def finished_summary(path: Path) -> dict[str, Any]:
     )
 
 
-def _make_asked(path: Path) -> list[Path]:
-    """Make the directory that a person named; what of its path was made for it, innermost first."""
+def check_recordable(out: Path | None, here: Path) -> None:
+    """The summary names the directory, in UTF-8, in which a name of other bytes cannot be written."""
+    path = str(here / (out or "runs"))
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise Refused(f"the run's directory {shown} is no text in UTF-8; name another directory with --out") from error
+
+
+def _make_asked(path: Path, *, shown: Path) -> tuple[Path, list[Path]]:
+    """Make the directory that a person named; with what of its path was made for it, innermost first."""
     if path.exists() and not path.is_dir():
-        raise Refused(f"--out {path} is a file; name a directory that is new or empty")
+        raise Refused(f"--out {shown} is a file; name a directory that is new or empty")
     if path.exists() and any(path.iterdir()):
-        raise Refused(f"--out {path} exists and is not empty; name another directory or use --resume {path}")
+        raise Refused(f"--out {shown} exists and is not empty; name another directory or use --resume {shown}")
     made = _missing(path)
     path.mkdir(parents=True, exist_ok=True)
-    return made
+    return path, made
 
 
 def _make_new(path: Path) -> tuple[Path, list[Path]]:
