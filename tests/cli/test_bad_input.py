@@ -84,6 +84,15 @@ def test_is_refused_in_one_line(arguments: str, message: str, capsys: pytest.Cap
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("arguments", [["--out", "bad\udcffname"], ["--env-arg", "name=\udcff"], ["--set", "envs.id=\udcff"]])
+def test_what_is_no_text_is_refused_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    """Bytes that are no UTF-8 reach Python as lone surrogates; records and settings are written in UTF-8."""
+    assert main(["train", "CartPole-v1", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "\\xff" in line
+    assert line.endswith("is no text in UTF-8; rename it")
+
+
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     def train(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device", "runs/x/summary.json")
