@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from penstock.api import request_of
+from penstock.cli.apart import set_apart
 from penstock.cli.commands import Train
 from penstock.cli.parser import flag
 from penstock.cli.summary import as_json, as_text
@@ -40,7 +41,8 @@ def carry_out(command: Train) -> int:
         quiet=command.quiet,
         started_s=process_start_s(),
     )
-    outcome = train(request)
+    with set_apart(command.json):
+        outcome = train(request)
     report(outcome.summary, json=command.json, quiet=command.quiet, run=_shown(request, outcome.run_dir))
     if outcome.error is not None:
         raise outcome.error
