@@ -50,6 +50,8 @@ def _nothing_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("train CartPole-v1 --set num_minibatches=3", "nearest legal: 2 or 4"),
         ("train CartPole-v1 --set n_steps=100000007 --set batch_size=1000", "does not divide the 6400000448 rows"),
         ("train CartPole-v1 --set learner_threads=0", "compute.learner_threads must be 1 or more"),
+        ("train CartPole-v1 --device foo", "--device foo is none: those are cpu, cuda, mps and xpu"),
+        ("train CartPole-v1 --device cuda:x", "--device cuda:x is none"),
         ("train CartPole-v1 --set checkpoint.keep=-5", "checkpoint.keep must be 1 or more"),
         ("train CartPole-v1 --set checkpoint.every=-1", "checkpoint.every must be 0 or more"),
         ("train CartPole-v1 --set metrics.every_s=nan", "metrics.every_s='nan': expected a number, not NaN"),
