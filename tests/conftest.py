@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from penstock.api import request_of
 from penstock.config.building import assignments_of, build
 from penstock.run.training import Outcome, train
 from penstock.workers.forkserver import ForkServer
+
+hypothesis.settings.register_profile("shared machine", deadline=None)
+hypothesis.settings.load_profile("shared machine")  # how long an example takes says more of the neighbours than of the code
 
 Train = Callable[..., Outcome]
 

@@ -50,6 +50,8 @@ def _nothing_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("train CartPole-v1 --set num_minibatches=3", "nearest legal: 2 or 4"),
         ("train CartPole-v1 --set n_steps=100000007 --set batch_size=1000", "does not divide the 6400000448 rows"),
         ("train CartPole-v1 --set learner_threads=0", "compute.learner_threads must be 1 or more"),
+        ("train CartPole-v1 --device foo", "--device foo is none: those are cpu, cuda, mps and xpu"),
+        ("train CartPole-v1 --device cuda:x", "--device cuda:x is none"),
         ("train CartPole-v1 --set checkpoint.keep=-5", "checkpoint.keep must be 1 or more"),
         ("train CartPole-v1 --set checkpoint.every=-1", "checkpoint.every must be 0 or more"),
         ("train CartPole-v1 --set metrics.every_s=nan", "metrics.every_s='nan': expected a number, not NaN"),
@@ -82,6 +84,15 @@ def test_is_refused_in_one_line(arguments: str, message: str, capsys: pytest.Cap
     assert printed.err.startswith("penstock: ")
     assert message in printed.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["--out", "bad\udcffname"], ["--env-arg", "name=\udcff"], ["--set", "envs.id=\udcff"]])
+def test_what_is_no_text_is_refused_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    """Bytes that are no UTF-8 reach Python as lone surrogates; records and settings are written in UTF-8."""
+    assert main(["train", "CartPole-v1", *arguments]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "\\xff" in line
+    assert line.endswith("is no text in UTF-8; rename it")
 
 
 def test_what_the_machine_refuses_is_one_line_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

@@ -151,6 +151,23 @@ def test_nearest_legal_ones_are_legal_and_nearest(rows: int, wanted: int):
     assert not any(rows % number == 0 and min(found) < number < max(found) for number in range(1, rows + 1) if number != wanted)
 
 
+def test_a_note_says_what_staleness_to_expect_below_the_bound():
+    def said(*written: str) -> list[str]:
+        return [note for note in build("Foo-v0", preset="none", assignments=texts(*written)).notes if "staleness" in note]
+
+    expected = "async: staleness at most 4; without stragglers 1 (--depth 1)"
+    assert said("schedule=async", "staleness=4") == [expected]
+    assert said("schedule=async", "staleness=4", "depth=4") == said("schedule=overlap", "staleness=4") == []
+
+
+def test_settings_of_a_file_say_their_budget_too(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text(to_toml(build("CartPole-v1", preset="none", assignments=assignments_of({"steps": 1000})).job))
+    found = build("CartPole-v1", preset=str(path)).notes
+    assert found[0] == f"CartPole-v1 with ppo, settings of {path}"
+    assert found[-1] == "1,000 steps, rounded up to whole batches of at most 1,024"
+
+
 def test_cleanrl_settings_with_notes():
     built = build(
         "CartPole-v1",

@@ -121,6 +121,19 @@ def test_a_reward_that_is_no_number_is_refused() -> None:
     assert "reward is nan" in refused(Pays)
 
 
+@pytest.mark.parametrize("doing", ["reset", "step"])
+def test_an_info_that_is_no_mapping_is_refused(doing: str) -> None:
+    class Mumbles(Faulty):
+        def reset(self, **given: Any) -> Any:
+            return np.zeros(2, np.float32), [] if doing == "reset" else {}
+
+        def step(self, action: Any) -> Any:
+            return np.zeros(2, np.float32), 0.0, False, False, None
+
+    what = "list" if doing == "reset" else "NoneType"
+    assert refused(Mumbles) == f"environment 'Mumbles' fails in {doing}: ValueError: info is a {what}, expected a dict"
+
+
 def test_an_environment_without_spaces_is_refused() -> None:
     class Silent(gymnasium.Env[Any, Any]):
         pass

@@ -9,8 +9,10 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
+from penstock.flow.budget import Budget
 from penstock.flow.events import (
     BatchTrained,
     BlockUp,
@@ -31,25 +33,46 @@ from penstock.flow.free import FreeLaw
 from penstock.flow.pinned import PinnedLaw
 
 FULL = 10
-"""Steps of a whole segment."""
+"""Steps of a whole segment, of one lane."""
 TROUBLES = 8
 """Deaths and lost leases per drive: then the world is kind, so that a law that is alive must arrive."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One law. Pinned flow has D = K and M = the number of blocks."""
+    """One law. Pinned flow has D = K and M = the number of blocks, and may have a budget of rows."""
 
     pinned: bool
     blocks: int
     staleness: int
     depth: int
     size: int
+    rows: int | None = None
+
+    @property
+    def budget(self) -> Budget | None:
+        return None if self.rows is None else Budget(self.rows, num_blocks=self.blocks, segment_rows=FULL)
+
+    @cached_property
+    def num_rounds(self) -> int:
+        """So many rounds the budget needs: the books' own sum over what each of them will turn out to hold."""
+        assert self.rows is not None
+        gathered, rounds = 0, 0
+        while gathered < self.rows:
+            gathered += sum(valid_rows(rounds * self.blocks + block) for block in range(self.blocks))
+            rounds += 1
+        return rounds
 
     def open(self) -> Law:
         if self.pinned:
-            return PinnedLaw(num_blocks=self.blocks, staleness=self.staleness)
+            return PinnedLaw(num_blocks=self.blocks, staleness=self.staleness, budget=self.budget)
         return FreeLaw(num_blocks=self.blocks, staleness=self.staleness, depth=self.depth, segments_per_batch=self.size)
+
+
+@cache
+def valid_rows(segment: int) -> int:
+    """Decisions in a segment of pinned flow: known only once it is done, and the same in every order of events."""
+    return random.Random(f"rows {segment}").randint(FULL // 2, FULL)
 
 
 def drawn_setting(seed: int, *, pinned: bool | None = None) -> Setting:
@@ -57,7 +80,8 @@ def drawn_setting(seed: int, *, pinned: bool | None = None) -> Setting:
     blocks = draw.randint(1, 8)
     if draw.random() < 0.5 if pinned is None else pinned:
         staleness = draw.randint(0, 5)
-        return Setting(True, blocks, staleness, staleness, blocks)
+        rows = draw.randint(7 * blocks * FULL + 1, 9 * blocks * FULL) if draw.random() < 0.5 else None  # 8 rounds at least
+        return Setting(True, blocks, staleness, staleness, blocks, rows)
     staleness = draw.randint(1, 5)
     return Setting(False, blocks, staleness, draw.randint(0, staleness), draw.randint(1, 10))
 
@@ -75,7 +99,9 @@ class Drive:
         versions: int = 8,
         trust_check: bool = True,
     ) -> None:
-        self.setting, self.seed, self.versions = setting, seed, versions
+        self.setting, self.seed = setting, seed
+        self.versions = versions if setting.rows is None else setting.num_rounds
+        self.issued: set[int] = set()
         self.law = law or setting.open()
         self.batches: list[TrainBatch] = []
         self.overtaken = 0
@@ -147,7 +173,7 @@ class Drive:
         start = self._running.pop(segment)
         steps = self._draw.randint(1, FULL) if segment in self._asked else FULL
         self._done[segment] = steps
-        self._tell(SegmentDone(segment, start.worker, steps))
+        self._tell(SegmentDone(segment, start.worker, steps, valid_rows(segment) if self.setting.pinned else None))
 
     def _trained(self, version: int) -> None:
         if self._training is not None:
@@ -192,7 +218,7 @@ class Drive:
                 del held[start.segment]
                 self._forget(start)
                 self._dropped += held is self._running and not self.setting.pinned
-                self._late += [SegmentDone(start.segment, worker, FULL), WriteOffAcknowledged(start.segment, worker)]
+                self._late += [SegmentDone(start.segment, worker, FULL, 0), WriteOffAcknowledged(start.segment, worker)]
         self._tell(WorkerDead(worker))
 
     def _rehost(self, index: int) -> None:
@@ -211,6 +237,7 @@ class Drive:
 
     def _end(self) -> None:
         """After the end nothing is issued or trained, whatever still comes in."""
+        assert self.setting.rows is None or not self._running, "something runs that nobody needs"
         self._ending = True
         self._troubles = 0
         self._tell(RunEnding())
@@ -260,7 +287,10 @@ class Drive:
         assert start.slot not in self._owner, f"slot {start.slot} belongs to segment {self._owner.get(start.slot)}"
         assert 0 <= start.slot < self.law.num_slots
         assert self._published - setting.staleness <= start.version <= self._published, "weights that are not on the board"
+        if setting.rows is not None:
+            assert start.segment < setting.num_rounds * setting.blocks, f"segment {start.segment} is past the last round"
         assert len(self._started) < (setting.depth + 1) * setting.size, "issued beyond capacity"
+        self.issued.add(start.segment)
         self._owner[start.slot] = start.segment
         self._started[start.segment] = self._running[start.segment] = start
 

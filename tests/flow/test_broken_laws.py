@@ -130,9 +130,28 @@ class BatchByArrival(PinnedLaw):
 
 
 class BelievesAnyWorker(PinnedLaw):
-    def _done(self, segment: int, worker: int, steps: int) -> None:
+    def _done(self, segment: int, worker: int, steps: int, rows: int | None) -> None:
         host = self._blocks[segment % self.num_blocks].host
-        super()._done(segment, worker if host is None else host, steps)
+        super()._done(segment, worker if host is None else host, steps, rows)
+
+
+class IgnoresTheBudget(PinnedLaw):
+    def _needs(self, round_: int) -> bool:
+        return True
+
+
+class CountsRowsOfTheDead(PinnedLaw):
+    """Takes what a dead worker says late for rows that are missing."""
+
+    def _done(self, segment: int, worker: int, steps: int, rows: int | None) -> None:
+        if self._budget is not None and self._blocks[segment % self.num_blocks].host != worker:
+            self._budget.segment_done(rows)
+        super()._done(segment, worker, steps, rows)
+
+
+class TakesEveryRowForADecision(PinnedLaw):
+    def _done(self, segment: int, worker: int, steps: int, rows: int | None) -> None:
+        super()._done(segment, worker, steps, None)
 
 
 class ForgetsAfterDeath(PinnedLaw):
@@ -160,6 +179,9 @@ CAUGHT_BY = {
     ActsWithTheNewest: "was started as .* and is trained as",
     BatchByArrival: "not one segment of each block in block order",
     BelievesAnyWorker: "is not ready",
+    IgnoresTheBudget: "is past the last round",
+    CountsRowsOfTheDead: "is past the last round",
+    TakesEveryRowForADecision: "the law has stopped",
     ForgetsAfterDeath: "the law has stopped",
 }
 """Each broken law, and the complaint that shows that it was caught for what is broken in it."""
@@ -168,7 +190,7 @@ CAUGHT_BY = {
 def opened(broken: type, setting: Setting) -> Law:
     law: Law
     if setting.pinned:
-        law = broken(num_blocks=setting.blocks, staleness=setting.staleness)
+        law = broken(num_blocks=setting.blocks, staleness=setting.staleness, budget=setting.budget)
     else:
         settings = {"staleness": setting.staleness, "depth": setting.depth, "segments_per_batch": setting.size}
         law = broken(num_blocks=setting.blocks, **settings)

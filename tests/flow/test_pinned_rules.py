@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.flow.budget import Budget
 from penstock.flow.events import (
     BatchTrained,
     BlockUp,
@@ -19,15 +20,15 @@ from penstock.flow.events import (
 from penstock.flow.pinned import PinnedLaw
 
 
-def opened(*, blocks: int, staleness: int) -> tuple[PinnedLaw, list[Command]]:
+def opened(*, blocks: int, staleness: int, budget: Budget | None = None) -> tuple[PinnedLaw, list[Command]]:
     """A law at version 0; block i is hosted by worker i."""
-    law = PinnedLaw(num_blocks=blocks, staleness=staleness)
+    law = PinnedLaw(num_blocks=blocks, staleness=staleness, budget=budget)
     law.handle(BatchTrained(0))
     return law, [command for block in range(blocks) for command in law.handle(BlockUp(block, block))]
 
 
-def done(law: PinnedLaw, segment: int, worker: int) -> list[Command]:
-    commands = law.handle(SegmentDone(segment, worker, 5))
+def done(law: PinnedLaw, segment: int, worker: int, rows: int | None = None) -> list[Command]:
+    commands = law.handle(SegmentDone(segment, worker, 5, rows))
     law.check()
     return commands
 
@@ -104,3 +105,23 @@ def test_the_end_stops_issue_and_training() -> None:
     law, _ = opened(blocks=1, staleness=1)
     assert law.handle(RunEnding()) == []
     assert done(law, 0, 0) == []
+
+
+def test_a_round_is_started_once_the_rounds_before_it_are_certain_not_to_suffice() -> None:
+    """15 rows in rounds of 2 * 5: round 1 is certain (10 < 15). Round 2 (20 - masked < 15) once more than 5 are masked."""
+    law, _ = opened(blocks=2, staleness=3, budget=Budget(15, num_blocks=2, segment_rows=5))
+    assert done(law, 0, 0, rows=5) == [StartSegment(2, 0, 0, 2, 0)]
+    assert done(law, 2, 0, rows=3) == [], "20 - 2 = 18: block 0 waits for what block 1 brings"
+    assert [c.segment for c in done(law, 1, 1, rows=5) if isinstance(c, StartSegment)] == [3]
+    assert [c.segment for c in done(law, 3, 1, rows=1) if isinstance(c, StartSegment)] == [4, 5], "20 - 2 - 4 = 14 < 15"
+    assert done(law, 4, 0, rows=5) == done(law, 5, 1, rows=5) == [], "30 - 6 = 24"
+
+
+def test_a_budget_of_whole_rounds_needs_no_waiting() -> None:
+    """20 rows in rounds of 10: round 1 at once, round 2 never, whatever is masked but for one row."""
+    law, _ = opened(blocks=1, staleness=1, budget=Budget(20, num_blocks=1, segment_rows=10))
+    batch, start = done(law, 0, 0)
+    assert isinstance(batch, TrainBatch)
+    assert isinstance(start, StartSegment)
+    assert done(law, 1, 0) == []
+    assert [type(command) for command in law.handle(BatchTrained(1))] == [TrainBatch]

@@ -70,3 +70,19 @@ class Troublesome(gymnasium.Env[Any, Any]):
         if os.fork() == 0:
             time.sleep(600)
             os._exit(0)
+
+
+class Wanders(gymnasium.Env[Any, Any]):
+    """Changes the working directory when it is made, as code that looks for its own files may."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, to: str) -> None:
+        os.chdir(to)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(2, np.float32), 1.0, False, False, {}

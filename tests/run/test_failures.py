@@ -160,8 +160,14 @@ class FiveChoices(torch.nn.Module):
         ({"model": FiveChoices}, r"parameters of shape \(2, 2\) and 2 values for CartPole-v1, not \(2, 5\)"),
         ({"model": torch.nn.Linear(4, 8)}, r"an instance of Linear; pass the class, or .* lambda: Linear"),
         ({"model": dict}, "learner: ValueError: no signature found"),
-        ({"device": "cuda" if not torch.cuda.is_available() else "cuda:99"}, "CUDA"),
-        ({"device": "banana"}, "banana"),
+        (
+            {"device": "cuda" if not torch.cuda.is_available() else "cuda:99"},
+            "^--device cuda.* cannot be used here: .*CUDA.*; use --device cpu, or see penstock doctor$",
+        ),
+        (
+            {"algo": "script_environments:Wanders"},
+            r"is no algorithm: it is not made of \(policy, settings, seed\).*docs/algorithms",
+        ),
         ({"algo": "script_environments:Troublesome"}, "is no algorithm: it has no flat, update, state"),
         ({"algo": "script_environments:Nobody"}, "has no 'Nobody'"),
         ({"hidden_sizes": (1_000_000, 1_000_000)}, "memory"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,31 @@ def test_two_runs_of_one_second_get_two_directories(tmp_path, monkeypatch):
     monkeypatch.setattr(directory_module.time, "strftime", lambda _: "now")
     paths = [create(None).path.name for _ in range(3)]
     assert paths == ["ALE_Pong-v5-ppo-s3-now", "ALE_Pong-v5-ppo-s3-now-2", "ALE_Pong-v5-ppo-s3-now-3"]
+
+
+def test_nor_do_two_share_one_that_begin_at_the_same_moment(tmp_path, monkeypatch):
+    """Whoever looks sees nothing there: only the kernel can say who was first."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(directory_module.time, "strftime", lambda _: "now")
+    there = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda self: "now" not in self.name and there(self))
+    names = [create(None).path.name for _ in range(3)]
+    assert names == ["ALE_Pong-v5-ppo-s3-now", "ALE_Pong-v5-ppo-s3-now-2", "ALE_Pong-v5-ppo-s3-now-3"]
+
+
+def test_many_that_begin_at_once_get_as_many_directories(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(directory_module.time, "strftime", lambda _: "now")
+    together = threading.Barrier(8)
+
+    def begin(_: int) -> Path:
+        together.wait()
+        return create(None).path
+
+    with ThreadPoolExecutor(8) as threads:
+        paths = list(threads.map(begin, range(8)))
+    assert len(set(paths)) == 8
+    assert all((path / "journal.jsonl").exists() for path in paths)
 
 
 def test_a_new_or_an_empty_one_is_taken(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 from penstock.algorithms.settings import PPOSettings
 from penstock.envs.settings import EnvSettings
+from penstock.flow.events import Member, TrainBatch
 from penstock.flow.settings import FlowSettings
 from penstock.metrics.panel import PanelView, Silence
 from penstock.run.directory import Journal
@@ -104,6 +105,19 @@ def test_the_step_budget_is_reached_with_the_first_batch_at_or_past_it(tmp_path,
     desk = Desk(tmp_path, steps=steps)
     reasons = [desk.train() for _ in range(versions)]
     assert reasons == [None] * (versions - 1) + ["steps"]
+
+
+def test_the_journal_has_a_version_on_disk_before_metrics_have_it(tmp_path, monkeypatch):
+    """Whatever ends the run with SIGKILL: a version that metrics.jsonl names has its batch and digest in the journal."""
+    desk = Desk(tmp_path)
+    seen: list[list[str]] = []
+    monkeypatch.setattr(desk.sink, "write", lambda record: seen.append(desk.path.read_text().splitlines()))
+    for version in (0, 1):
+        desk.recorder.batch_taken(TrainBatch(version, (Member(version, 0, 1, 0, 0, 5),)))
+        desk.train()
+    for count, lines in enumerate(seen, 1):
+        assert [json.loads(line)["event"] for line in lines] == ["batch", "trained"] * count
+        assert json.loads(lines[-1])["digest"] == f"d{count}"
 
 
 def test_a_target_return_needs_a_full_window(tmp_path):

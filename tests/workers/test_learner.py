@@ -263,6 +263,17 @@ def test_a_run_starts_from_anothers_weights_and_statistics(tmp_path):
         assert np.abs(second.algorithm.batches[0].observation).mean() < 2
 
 
+def test_they_are_taken_where_weights_do_not_lie_in_this_memory(tmp_path, monkeypatch):
+    """As on another device: what NumPy sees of the weights is a copy."""
+    first = Bench(tmp_path / "first")
+    first.train(0)
+    first.learner.handle(Save({}))
+    near = Learner._weights.fget
+    monkeypatch.setattr(Learner, "_weights", property(lambda self: near(self).copy()))
+    second = Bench(tmp_path / "second", initial_weights=str(tmp_path / "first"))
+    assert np.array_equal(second.published(0)[0], first.published(1)[0])
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -9,4 +9,5 @@ that `penstock --help` answers at once.
     train.py, evaluate.py, presets.py, doctor.py, study.py   what each command does
     machine.py    what doctor looks at
     summary.py    the end of a run in a few lines
+    apart.py      keeps standard output for one line of JSON
 """

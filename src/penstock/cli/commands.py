@@ -15,8 +15,14 @@ class Train:
     algo: str | None = option("NAME", "algorithm, or module:Class of your own (default: the preset's, else ppo)")
     preset: str | None = option("NAME", "a preset by name, a config.toml, or none (default: the one for ENV and --algo)")
     schedule: str | None = option("S", "sync, overlap or async", sets="flow.schedule")
-    staleness: str | None = option("K", "no trained sample is older than K versions", sets="flow.staleness")
-    depth: str | None = option("D", "async: batches under way beyond the one in training", sets="flow.depth")
+    staleness: str | None = option(
+        "K", "no trained sample is older than K versions (async: see --depth for how old they are)", sets="flow.staleness"
+    )
+    depth: str | None = option(
+        "D",
+        "async: batches under way beyond the one in training (default: 1); samples are D versions old, stragglers' up to K",
+        sets="flow.depth",
+    )
     workers: str | None = option("N", "sampler processes; 0: all in one process", sets="run.workers")
     steps: str | None = option("N", "the run's total of environment steps, such as 1e6", sets="run.steps")
     minutes: str | None = option("M", "stop after this many minutes", sets="run.minutes")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.apart import set_apart
 from penstock.cli.commands import Eval
 from penstock.cli.summary import as_json
 from penstock.config.values import checked
@@ -25,15 +26,16 @@ def carry_out(command: Eval) -> int:
     seed = 0 if command.seed is None else _whole("--seed", command.seed, least=0)
     version = None if command.checkpoint is None else _whole("--checkpoint", command.checkpoint, least=0)
     evaluate = load_object("penstock.workers.evaluation:evaluate")
-    returns = evaluate(
-        Path(command.run),
-        episodes=episodes,
-        seed=seed,
-        deterministic=not command.stochastic,
-        version=version,
-        trust=command.trust,
-        render=command.render,
-    )
+    with set_apart(command.json):
+        returns = evaluate(
+            Path(command.run),
+            episodes=episodes,
+            seed=seed,
+            deterministic=not command.stochastic,
+            version=version,
+            trust=command.trust,
+            render=command.render,
+        )
     result = {"run_dir": command.run, "deterministic": not command.stochastic, "seed": seed, **statistics(returns)}
     print(as_json(result) if command.json else as_text(result))
     return 0

@@ -43,7 +43,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _refuse_what_is_no_text(arguments: Sequence[str]) -> None:
+    """Other bytes than UTF-8 come as lone surrogates, which no record and no settings file can hold."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError as error:
+            shown = os.fsencode(argument).decode(errors="backslashreplace")
+            raise Refused(f"'{shown}' is no text in UTF-8; rename it") from error
+
+
 def _dispatch(arguments: list[str]) -> int:
+    _refuse_what_is_no_text(arguments)
     name, *rest = arguments or ["--help"]
     if name == "help" and rest:
         name, rest = rest[0], ["--help"]  # penstock help train

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 
 from penstock.api import request_of
+from penstock.cli.apart import set_apart
 from penstock.cli.commands import Train
 from penstock.cli.parser import flag
 from penstock.cli.summary import as_json, as_text
@@ -22,7 +23,7 @@ from penstock.config.files import from_toml
 from penstock.config.values import Assignment
 from penstock.core.errors import Refused
 from penstock.run.directory import finished_summary
-from penstock.run.training import train
+from penstock.run.training import Request, train
 
 
 def carry_out(command: Train) -> int:
@@ -31,7 +32,7 @@ def carry_out(command: Train) -> int:
     if command.resume is not None:
         summary = finished_summary(Path(command.resume))
         _refuse_to_go_on(Path(command.resume), built, summary)
-        report(summary, json=command.json, quiet=command.quiet)
+        report(summary, json=command.json, quiet=command.quiet, run=command.resume)
         return 0
     request = request_of(
         built,
@@ -40,8 +41,9 @@ def carry_out(command: Train) -> int:
         quiet=command.quiet,
         started_s=process_start_s(),
     )
-    outcome = train(request)
-    report(outcome.summary, json=command.json, quiet=command.quiet)
+    with set_apart(command.json):
+        outcome = train(request)
+    report(outcome.summary, json=command.json, quiet=command.quiet, run=_shown(request, outcome.run_dir))
     if outcome.error is not None:
         raise outcome.error
     return outcome.exit_code
@@ -80,10 +82,17 @@ def process_start_s() -> float:
     return time.monotonic() - age_s
 
 
-def report(summary: dict[str, Any], *, json: bool, quiet: bool) -> None:
-    """The summary in words on standard output, or as its last line in JSON with the words on standard error."""
+def _shown(request: Request, path: Path) -> str:
+    """As it was named, which is as it can be typed again: relative to where the run was started, unless that was not asked."""
+    absolute = request.out is not None and request.out.is_absolute()
+    return str(path if absolute or not path.is_relative_to(request.here) else path.relative_to(request.here))
+
+
+def report(summary: dict[str, Any], *, json: bool, quiet: bool, run: str) -> None:
+    """The summary in words on standard output, or as its last line in JSON with the words on standard error. `run`: its
+    directory, as a person names it."""
     if not quiet:
-        print(as_text(summary), file=sys.stderr if json else sys.stdout, flush=True)
+        print(as_text({**summary, "run_dir": run}), file=sys.stderr if json else sys.stdout, flush=True)
     if json:
         print(as_json(summary), flush=True)
 

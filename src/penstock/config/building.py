@@ -53,7 +53,7 @@ def build(env: str, *, algo: str | None = None, preset: str | None = None, assig
     job, notes = _assigned(algo, path, values, assignments, target=chosen.until_return if chosen else None)
     if job.env.id != env:
         raise Refused(f"two environments are named: {env} and envs.id={job.env.id}; name one")
-    return Built(job, (opening, *notes, _budget(job)), chosen)
+    return Built(job, (opening, *notes, *_about_flow(job), _budget(job)), chosen)
 
 
 def resumed(run_dir: Path, assignments: Iterable[Assignment] = ()) -> Built:
@@ -91,7 +91,7 @@ def _from_file(path: Path, env: str, algo: str | None, assignments: Iterable[Ass
     if env != values["envs"]["id"]:
         values["envs"] = {**values["envs"], "id": env}
     job, notes = _assigned(stored.algo, stored.algorithm, values, assignments)
-    return Built(job, (f"{env} with {stored.algo}, settings of {path}", *notes))
+    return Built(job, (f"{env} with {stored.algo}, settings of {path}", *notes, *_about_flow(job), _budget(job)))
 
 
 def _chosen_preset(env: str, algo: str | None, asked: str | None) -> Preset | None:
@@ -123,6 +123,14 @@ def _opening(env: str, algo: str, chosen: Preset | None, *, asked: str | None) -
         other = f" (made for {chosen.env})" if chosen.env != env else ""
         return f"{env} with {algo}, preset {chosen.name}{other}"
     return f"{env} with {algo}, default settings" + ("" if asked == NONE else " (there is no preset for it)")
+
+
+def _about_flow(job: Job) -> tuple[str, ...]:
+    """A bound is not what one gets: whoever asks for a staleness should hear which to expect."""
+    bound, depth = job.flow.bound, free_depth(job.flow)
+    if job.flow.pinned or depth == bound:
+        return ()
+    return (f"{job.flow.schedule}: staleness at most {bound}; without stragglers {depth} (--depth {depth})",)
 
 
 def _budget(job: Job) -> str:

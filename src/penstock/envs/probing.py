@@ -131,6 +131,7 @@ class _Trial:
     def reset(self, seed: int | None) -> None:
         self.doing = "reset"
         observation, info = self._environment.reset(seed=seed)
+        _check_info(info)
         if not self.spec.masked and offers_masks(self._environment, info):
             self.spec = with_mask(self.spec)
         self._look(observation, info, over=False)
@@ -141,6 +142,7 @@ class _Trial:
         started = time.perf_counter()
         observation, reward, terminated, truncated, info = self._environment.step(action)
         took_s = time.perf_counter() - started
+        _check_info(info)
         self.over = bool(terminated or truncated)
         self._look(observation, info, over=self.over)
         if not math.isfinite(float(reward)):
@@ -158,6 +160,11 @@ class _Trial:
         self._row = fitted(observation, self.spec.observation)
         if not all_finite(self._row):
             raise ValueError("observation is NaN or infinite")
+
+
+def _check_info(info: Any) -> None:
+    if not isinstance(info, Mapping):
+        raise ValueError(f"info is a {type(info).__name__}, expected a dict")
 
 
 def _vector_form(maker: EnvironmentMaker, spec: EnvironmentSpec) -> Mapping[str, Any] | None:

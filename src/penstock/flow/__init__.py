@@ -5,6 +5,7 @@ supervisor and the simulated world drive the very same objects. `docs/law.md` pr
 
     events.py    the closed list of events and commands
     pinned.py    `sync` and `overlap`: batch k is one segment of every block, acted by version max(0, k - K)
+    budget.py    how many rounds a budget of steps needs
     free.py      `async`: whatever is ready may join, as long as every deadline can be met
     opening.py   from settings to a law, with everything that must deadlock refused
 """

@@ -22,11 +22,13 @@ class BlockUp:
 
 @dataclass(frozen=True, slots=True)
 class SegmentDone:
-    """The segment is complete in its slot: full, or cut after `steps` steps."""
+    """The segment is complete in its slot: full, or cut after `steps` steps. `rows` of it are decisions that count towards
+    the budget, over all lanes (a reset is none); None: as many as there could be."""
 
     segment: int
     worker: int
     steps: int
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class FreeLaw:
             case BlockUp(block, worker):
                 self._hosts[block] = worker
                 self._idle.append(block)
-            case SegmentDone(segment, worker, steps):
+            case SegmentDone(segment, worker, steps):  # rows do not matter: any segment may be the last one needed
                 self._done(segment, worker, steps)
             case BatchTrained(version):
                 self._trained(version)

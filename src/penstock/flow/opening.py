@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.core.errors import Refused
 from penstock.core.fit import Guarantee
+from penstock.flow.budget import Budget
 from penstock.flow.events import Law
 from penstock.flow.free import FreeLaw
 from penstock.flow.pinned import PinnedLaw
@@ -64,11 +65,12 @@ def batch_segments(settings: FlowSettings, num_blocks: int) -> int:
     return settings.segments_per_batch or num_blocks
 
 
-def open_law(settings: FlowSettings, num_blocks: int) -> Law:
-    """The state machine that these settings ask for."""
+def open_law(settings: FlowSettings, num_blocks: int, *, steps: int | None = None, segment_rows: int = 0) -> Law:
+    """The state machine that these settings ask for. `steps`: the run's budget, where a segment has so many rows at most."""
     check_flow(settings, num_blocks)
     if settings.pinned:
-        return PinnedLaw(num_blocks=num_blocks, staleness=settings.bound)
+        budget = None if steps is None else Budget(steps, num_blocks=num_blocks, segment_rows=segment_rows)
+        return PinnedLaw(num_blocks=num_blocks, staleness=settings.bound, budget=budget)
     return FreeLaw(
         num_blocks=num_blocks,
         staleness=settings.bound,

@@ -8,12 +8,16 @@
 A block may start round k once v >= k - K. Which data meets which weights is thus written down before anything has run; how
 fast blocks, workers or the learner are decides only when it happens. Nothing is ever written off: a segment whose lease
 expires costs its worker's life, and the block's next host runs the same segment into the same slot again.
+
+Where the run has a budget of steps, a round is started only once the rounds before it are certain not to suffice (budget.py).
+So no round past the last is started, and which rounds are is a function of the data, too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.flow.budget import Budget
 from penstock.flow.events import (
     BatchTrained,
     BlockUp,
@@ -45,12 +49,13 @@ class PinnedLaw:
 
     pinned = True
 
-    def __init__(self, *, num_blocks: int, staleness: int) -> None:
+    def __init__(self, *, num_blocks: int, staleness: int, budget: Budget | None = None) -> None:
         self.num_blocks = num_blocks
         self.staleness = staleness
         self.num_slots = (staleness + 1) * num_blocks
         self.version = -1  # nothing published yet
         self.dropped_segments = 0  # stays 0: pinned flow gives nothing up
+        self._budget = budget  # None: the run ends when it is told to
         self._blocks = [_Block() for _ in range(num_blocks)]
         self._ready: dict[int, Member] = {}
         self._training = False
@@ -62,8 +67,8 @@ class PinnedLaw:
         match event:
             case BlockUp(block, worker):
                 self._blocks[block].host = worker
-            case SegmentDone(segment, worker, steps):
-                self._done(segment, worker, steps)
+            case SegmentDone(segment, worker, steps, rows):
+                self._done(segment, worker, steps, rows)
             case BatchTrained(version):
                 self._trained(version)
             case LeaseExpired(segment):
@@ -88,6 +93,7 @@ class PinnedLaw:
             assert block.next_round >= self.version, f"block {index} lost round {block.next_round}"
             assert block.next_round <= self.version + self.staleness + 1, f"block {index} ran past the bound"
             assert not block.running or block.host is not None, f"block {index} runs without a host"
+            assert not block.running or self._needs(block.next_round), f"block {index} runs past the budget"
         for member in self._ready.values():
             round_ = member.segment // self.num_blocks
             assert member.version == max(0, round_ - self.staleness), f"segment {member.segment} acted by another version"
@@ -103,7 +109,7 @@ class PinnedLaw:
         """A round's slots lie side by side, so that a batch is one view."""
         return (round_ % (self.staleness + 1)) * self.num_blocks + block
 
-    def _done(self, segment: int, worker: int, steps: int) -> None:
+    def _done(self, segment: int, worker: int, steps: int, rows: int | None) -> None:
         round_, index = divmod(segment, self.num_blocks)
         block = self._blocks[index]
         if not (block.running and block.host == worker and block.next_round == round_):
@@ -112,6 +118,8 @@ class PinnedLaw:
         self._ready[segment] = Member(segment, index, worker, self._slot(round_, index), version, steps)
         block.running = False
         block.next_round += 1
+        if self._budget is not None:
+            self._budget.segment_done(rows)
 
     def _trained(self, version: int) -> None:
         if self._training:
@@ -140,13 +148,16 @@ class PinnedLaw:
         members = tuple(self._ready[self._number(self.version, i)] for i in range(self.num_blocks))
         return [TrainBatch(self.version, members)]
 
+    def _needs(self, round_: int) -> bool:
+        return self._budget is None or self._budget.needs(round_)
+
     def _issue(self) -> list[Command]:
         commands: list[Command] = []
         if self._ending or self.version < 0:
             return commands
         for index, block in enumerate(self._blocks):
             round_ = block.next_round
-            if block.host is None or block.running or self.version < round_ - self.staleness:
+            if block.host is None or block.running or self.version < round_ - self.staleness or not self._needs(round_):
                 continue
             block.running = True
             version = max(0, round_ - self.staleness)

@@ -19,7 +19,8 @@ class FlowSettings:
     staleness: int | None = None
     """K: no trained sample is older than K versions. None: 0, 1 and 2 for sync, overlap and async."""
     depth: int | None = None
-    """D, async only: batches under way beyond the one in training. None: 1."""
+    """D, async only: batches under way beyond the one in training, at most K. None: 1. Without stragglers samples are D
+    versions old, however large K is."""
     segments_per_batch: int | None = None
     """M, async only: segments in a batch. None: one for every block."""
 

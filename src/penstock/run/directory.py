@@ -7,11 +7,13 @@ events/          TensorBoard                    checkpoints/    see checkpoint/f
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,29 +36,25 @@ def default_directory(env_id: str, algo: str, seed: int) -> Path:
 class RunDirectory:
     """A directory that this run alone writes to."""
 
-    def __init__(self, path: Path, *, made: Sequence[Path]) -> None:
+    def __init__(self, path: Path, *, shown: str, made: Sequence[Path]) -> None:
         self.path = path
+        self.shown = shown  # as a person reads it: relative where it was named so
         self._made = made  # what did not exist before, innermost first
 
     @classmethod
-    def create(cls, path: Path | None, *, env_id: str, algo: str, seed: int) -> RunDirectory:
-        """Make it; an existing one must be empty, so that no run ever writes over another."""
-        chosen = path or _unused(default_directory(env_id, algo, seed))
+    def create(cls, out: Path | None, *, env_id: str, algo: str, seed: int, here: Path = Path()) -> RunDirectory:
+        """Make it; an existing one must be empty, so that no run ever writes over another. A relative one lies in `here`."""
+        chosen = out or default_directory(env_id, algo, seed)
         try:
-            if chosen.exists() and not chosen.is_dir():
-                raise Refused(f"--out {chosen} is a file; name a directory that is new or empty")
-            if chosen.exists() and any(chosen.iterdir()):
-                raise Refused(f"--out {chosen} exists and is not empty; name another directory or use --resume {chosen}")
-            made = [place for place in (chosen, *chosen.parents) if not place.exists()]
-            chosen.mkdir(parents=True, exist_ok=True)
-            if not os.access(chosen, os.W_OK | os.X_OK):
+            path, made = _make_new(here / chosen) if out is None else _make_asked(here / chosen, shown=chosen)
+            if not os.access(path, os.W_OK | os.X_OK):
                 raise Refused(f"cannot write to {chosen}: permission denied; name another directory with --out")
-            (chosen / JOURNAL).touch(exist_ok=False)
+            (path / JOURNAL).touch(exist_ok=False)
         except FileExistsError as error:
             raise Refused(f"another run is starting in --out {chosen}; name another directory") from error
         except OSError as error:
             raise Refused(f"cannot make {chosen}: {error.strerror}; name another directory with --out") from error
-        return cls(chosen, made=made)
+        return cls(path, shown=str(chosen.with_name(path.name) if out is None else chosen), made=made)
 
     def discard(self) -> None:
         """Leave nothing behind where nothing was trained. All that is in it is ours: it was empty when the run began."""
@@ -68,9 +66,10 @@ class RunDirectory:
             else:
                 entry.unlink()
         for place in self._made:
-            if any(place.iterdir()):
-                return  # somebody else has put something there meanwhile
-            place.rmdir()
+            try:
+                place.rmdir()
+            except OSError:
+                return  # somebody else has put something there meanwhile, or has already removed it
 
     @property
     def _holds_training(self) -> bool:
@@ -103,13 +102,41 @@ def finished_summary(path: Path) -> dict[str, Any]:
     )
 
 
-def _unused(path: Path) -> Path:
-    """Two runs that start in the same second get two names."""
-    candidate, count = path, 1
-    while candidate.exists():
-        count += 1
-        candidate = path.with_name(f"{path.name}-{count}")
-    return candidate
+def check_recordable(out: Path | None, here: Path) -> None:
+    """The summary names the directory, in UTF-8, in which a name of other bytes cannot be written."""
+    path = str(here / (out or "runs"))
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode(errors="backslashreplace")
+        raise Refused(f"the run's directory {shown} is no text in UTF-8; name another directory with --out") from error
+
+
+def _make_asked(path: Path, *, shown: Path) -> tuple[Path, list[Path]]:
+    """Make the directory that a person named; with what of its path was made for it, innermost first."""
+    if path.exists() and not path.is_dir():
+        raise Refused(f"--out {shown} is a file; name a directory that is new or empty")
+    if path.exists() and any(path.iterdir()):
+        raise Refused(f"--out {shown} exists and is not empty; name another directory or use --resume {shown}")
+    made = _missing(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path, made
+
+
+def _make_new(path: Path) -> tuple[Path, list[Path]]:
+    """Make a directory of this name, or with a number behind it: two runs may start in the same second, and only the kernel
+    can say who was first."""
+    for count in itertools.count(1):
+        candidate = path if count == 1 else path.with_name(f"{path.name}-{count}")
+        made = _missing(candidate)
+        with suppress(FileExistsError):
+            candidate.mkdir(parents=True)
+            return candidate, made
+    raise AssertionError("numbers do not end")
+
+
+def _missing(path: Path) -> list[Path]:
+    return [place for place in (path, *path.parents) if not place.exists()]
 
 
 class Journal:

@@ -122,6 +122,8 @@ class Recorder:
         telemetry = self.telemetry
         telemetry.batch_trained(message, self._clock.now())
         self._write("trained", version=message.version, digest=message.digest)
+        with self._keeping_on():
+            self._journal.flush()  # once a version, before metrics.jsonl names it: no kill leaves a version without its digest
         record = telemetry.record(message, self.elapsed_s())
         for sink in self._sinks:
             with self._keeping_on():

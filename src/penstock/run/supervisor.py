@@ -148,7 +148,7 @@ class Supervisor:
                 self._recorder.segment_done(worker, message)
                 self._leases.take_back(Running(message.segment))
                 self._leases.take_back(LettingGo(message.segment, worker.incarnation))
-                self._tell_law(SegmentDone(message.segment, worker.incarnation, message.steps))
+                self._tell_law(SegmentDone(message.segment, worker.incarnation, message.steps, message.rows))
             case messages.LetGo(segment):
                 self._leases.take_back(LettingGo(segment, worker.incarnation))
                 self._tell_law(WriteOffAcknowledged(segment, worker.incarnation))

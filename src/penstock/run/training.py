@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from penstock.metrics.panel import open_panel
 from penstock.metrics.settings import MetricsSettings
 from penstock.metrics.sinks import JsonLines
 from penstock.metrics.tensorboard import EventFile
-from penstock.run.directory import JOURNAL, Journal, RunDirectory
+from penstock.run.directory import JOURNAL, Journal, RunDirectory, check_recordable
 from penstock.run.inline_world import InlineWorld
 from penstock.run.job import Job
 from penstock.run.process_world import ProcessWorld
@@ -40,6 +40,14 @@ from penstock.run.wiring import Wiring, num_cores
 from penstock.workers.forkserver import ForkServer
 
 STOP_GRACE_S = 5.0
+
+
+def _working_directory() -> Path:
+    """Where relative paths begin. One that has been deleted is said by whoever wants to write there."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return Path()
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,13 @@ class Request:
     notes: tuple[str, ...] = ()  # what a person should hear before it starts
     quiet: bool = False
     started_s: float | None = None  # monotonic; when the process began
+    here: Path = field(default_factory=_working_directory)
+    """Where relative paths begin, looked up once: an environment or a callback may change the working directory."""
+
+    @property
+    def start(self) -> Path | None:
+        """`init_from`, from wherever one looks."""
+        return None if self.init_from is None else self.here / self.init_from
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,7 @@ def train(request: Request, server: ForkServer | None = None) -> Outcome:
 
     `server` is a fork server to use and leave running; without one the run has its own.
     """
+    check_recordable(request.out, request.here)
     if server is not None or request.job.run.workers == 0:
         return _train(request, server)
     own = ForkServer()  # first of all: torch loads while the rest is checked
@@ -86,15 +102,15 @@ def train(request: Request, server: ForkServer | None = None) -> Outcome:
 
 def _train(request: Request, server: ForkServer | None) -> Outcome:
     job = request.job
-    if request.init_from is not None:
-        _check_start(request.init_from)
+    if request.start is not None:
+        _check_start(request.start, shown=request.init_from)
     maker = EnvironmentMaker.of(job.env, request.environment)
     found = probe(maker, job.env)
     job.model.check_for(found.spec)
     if job.run.workers != 0:
         check_travels(maker, request.model)
     with closing(StopSignals()) as signals:  # from here on there is something to tidy up
-        directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed)
+        directory = RunDirectory.create(request.out, env_id=job.env.id, algo=job.algo, seed=job.run.seed, here=request.here)
         wiring = Wiring(
             job=job,
             maker=maker,
@@ -102,7 +118,7 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
             run_dir=directory.path,
             settings_digest=request.config_digest,
             custom_model=request.model,
-            initial_weights=request.init_from,
+            initial_weights=request.start,
         )
         try:
             check_resources(wiring)
@@ -115,14 +131,14 @@ def _train(request: Request, server: ForkServer | None) -> Outcome:
             raise
 
 
-def _check_start(source: Path) -> None:
+def _check_start(source: Path, *, shown: Path | None) -> None:
     """Where other weights are to come from there must be a whole checkpoint. Whether they fit is the learner's to see."""
     if not source.exists():
-        raise Refused(f"--init-from {source} does not exist; name a run's directory or a checkpoint in it")
+        raise Refused(f"--init-from {shown} does not exist; name a run's directory or a checkpoint in it")
     try:
         files.load(files.newest(source) if (source / "checkpoints").is_dir() else source)
     except BadCheckpoint as error:
-        raise Refused(f"--init-from {source}: {error}") from error
+        raise Refused(f"--init-from {shown}: {error}") from error
 
 
 def _world_of(wiring: Wiring, server: ForkServer | None, signals: StopSignals) -> World:
@@ -177,7 +193,7 @@ def _recorder(request: Request, wiring: Wiring, directory: RunDirectory, signals
         sinks=_sinks(directory.path, job.metrics),
         panel=open_panel(quiet=request.quiet, lines_every_s=job.metrics.lines_every_s),
         callback=request.callback,
-        run_dir=str(wiring.run_dir),
+        run_dir=directory.shown,
         threshold=spec.reward_threshold if job.run.until_return is None else job.run.until_return,
         cores=num_cores(),
         interruptible=signals.second_one_interrupts,

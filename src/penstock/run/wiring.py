@@ -52,7 +52,7 @@ class Wiring:
         return self.job.checkpoint.versions_between(steps=self.job.run.steps, batch_rows=self.shape.rows * segments)
 
     def open_law(self) -> Law:
-        return open_law(self.job.flow, self.job.env.n_blocks)
+        return open_law(self.job.flow, self.job.env.n_blocks, steps=self.job.run.steps, segment_rows=self.shape.rows)
 
     def create_slots(self) -> Slots:
         """Shared memory for all segments, after checking that there is room."""

@@ -61,7 +61,7 @@ def simulate(
 ) -> SimulatedRun:
     """One run under the real supervisor. The law's `check` runs after every event; what fails carries the seed."""
     world = SimulatedWorld(script)
-    law = open_law(flow, num_blocks)
+    law = open_law(flow, num_blocks, steps=run.steps, segment_rows=script.pace.steps * script.pace.lanes)
     path = directory / "journal.jsonl"
     path.unlink(missing_ok=True)
     if callback_s:

@@ -8,6 +8,7 @@ It does not know how batches are chosen; it does check that each slot holds the 
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from penstock.core.loading import load_object
 from penstock.core.protocols import Channel
 from penstock.core.specs import Array
 from penstock.models.normaliser import Normaliser, discounted_returns
-from penstock.models.policy import build_policy
+from penstock.models.policy import Policy, build_policy
 from penstock.store.slots import Slots
 from penstock.transport.messages import MAX_EPISODES, Anything, Episodes, Ready, Save, Saved, Slot, Stop, Train, Trained
 from penstock.weights.board import Board
@@ -40,16 +41,24 @@ ALGORITHM_MEMBERS = ("flat", "update", "state", "restore")
 REPORTED_APART = ("updates", "samples")
 
 
+def _usable_device(name: str) -> torch.device:
+    """The device of this name, if something can be kept there: torch says so in many ways, some of them pages long."""
+    try:
+        return torch.zeros(1, device=name).device
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise Refused(f"--device {name} cannot be used here: {cause}; use --device cpu, or see penstock doctor") from error
+
+
 class Learner:
     """Owns the weights, the optimiser and the normaliser; everybody else has copies."""
 
     def __init__(self, plan: LearnerPlan, slots: Slots, channel: Channel) -> None:
         self._plan, self._slots, self._channel = plan, slots, channel
         torch.set_num_threads(plan.compute.learner_threads)
-        policy = build_policy(plan.spec, plan.model, plan.seed, plan.custom_model).to(plan.compute.device)
-        self._algorithm = self._fitting_algorithm()(policy, plan.settings, plan.seed)
-        if missing := [name for name in ALGORITHM_MEMBERS if not hasattr(self._algorithm, name)]:
-            raise Refused(f"{plan.algorithm} is no algorithm: it has no {', '.join(missing)}; see docs/algorithms.md")
+        device = _usable_device(plan.compute.device)
+        policy = build_policy(plan.spec, plan.model, plan.seed, plan.custom_model).to(device)
+        self._algorithm = self._made_algorithm(policy)
         self._layout = self._algorithm.flat.layout
         self._normaliser = Normaliser(plan.spec, plan.model)
         self._statistics = self._normaliser.initial()
@@ -61,6 +70,20 @@ class Learner:
         self._digest = DigestChain(plan.settings_digest, full=plan.full_digest) if plan.pinned else None
         self._delays = Delays(plan.chaos.delay_ms)
         self.stopped = False
+
+    def _made_algorithm(self, policy: Policy) -> Any:
+        """Code of a person's own may be anything; what is no algorithm is refused before it is asked to train."""
+        plan, found = self._plan, self._fitting_algorithm()
+        arguments = policy, plan.settings, plan.seed
+        try:
+            inspect.signature(found).bind(*arguments)
+        except (TypeError, ValueError) as error:
+            what = f"it is not made of (policy, settings, seed): {error}"
+            raise Refused(f"{plan.algorithm} is no algorithm: {what}; see docs/algorithms.md") from error
+        made = found(*arguments)
+        if missing := [name for name in ALGORITHM_MEMBERS if not hasattr(made, name)]:
+            raise Refused(f"{plan.algorithm} is no algorithm: it has no {', '.join(missing)}; see docs/algorithms.md")
+        return made
 
     def _fitting_algorithm(self) -> Any:
         """The algorithm's class. One of a person's own may say what it demands, and is held to it here."""
@@ -252,10 +275,13 @@ class Learner:
     def _take_weights(self, source: Path) -> None:
         """`--init-from`: another run's weights and statistics, not its optimiser."""
         stored = files.load(files.newest(source) if (source / "checkpoints").is_dir() else source)
-        for name, view in self._layout.views(self._weights).items():
+        weights = self._weights.copy()
+        for name, view in self._layout.views(weights).items():
             if name not in stored.model or stored.model[name].shape != view.shape:
                 raise RunFailed(f"--init-from {source}: its model has no '{name}' of shape {view.shape}")
             view[...] = stored.model[name]
+        with torch.no_grad():
+            self._algorithm.flat.published.copy_(torch.from_numpy(weights))
         if stored.model[STATISTICS].shape != self._statistics.shape:
             raise RunFailed(f"--init-from {source}: its normalisation is not that of this run; set model.normalize_* alike")
         self._statistics = stored.model[STATISTICS].copy()
