@@ -36,6 +36,13 @@ def test_any_other_error_is_a_failed_run_that_names_it():
     assert fault.message.endswith("test_worker_faults.py, line 15)"), "where in the person's own code"
 
 
+def test_what_a_lanes_process_said_as_it_died_goes_before_the_story():
+    assert told(KeyError("gear"), said="Fatal Python error\n").details.startswith("Fatal Python error\nTraceback")
+    fault = told(EnvironmentFault("it died", details="the rest"), said="Fatal Python error\n")
+    assert fault.details == "Fatal Python error\nthe rest"
+    assert told(EnvironmentFault("it died", details="the rest")).details == "the rest"
+
+
 @pytest.mark.parametrize(
     "error", [ValueError("\N{BUG}" * 10**6), EnvironmentFault("\N{BUG}" * 10**6, details="\N{BUG}" * 10**6)]
 )

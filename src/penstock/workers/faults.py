@@ -11,14 +11,14 @@ from penstock.transport.messages import MAX_DETAILS, MAX_LINE, Fault
 PACKAGE = Path(__file__).parents[1]
 
 
-def fault_of(error: BaseException, said: str = "") -> Fault:
+def fault_of(error: BaseException, where: str = "", *, said: str = "") -> Fault:
     """Say what happened so that the supervisor can raise the same kind of error. `said` is what a lane's own process said as it
     died, if one did."""
     story = said + traceback.format_exc()
     if isinstance(error, PenstockError):
         details = said + error.details if said or error.details else story
         return Fault(type(error).__name__, str(error)[:MAX_LINE], details[-MAX_DETAILS:])
-    line = f"{type(error).__name__}: {error} ({_place_of(error)})"
+    line = f"{where}{type(error).__name__}: {error} ({_place_of(error)})"
     return Fault("RunFailed", line[:MAX_LINE], story[-MAX_DETAILS:])
 
 

@@ -50,7 +50,7 @@ def run_worker(descriptors: list[int]) -> int:
         return 0  # the supervisor is gone: so is the run
     except BaseException as error:  # whatever it is, the supervisor is told before this process ends; no signal raises here
         with suppress(ChannelClosed):
-            channel.send(fault_of(error, heard(words_fd)))
+            channel.send(fault_of(error, said=heard(words_fd)))
         return 1
     return 0
 
