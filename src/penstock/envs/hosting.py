@@ -13,13 +13,14 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol
 
 from penstock.core.errors import EnvironmentFault
 from penstock.envs.faults import packed_fault
 from penstock.envs.lane import Lane
+from penstock.envs.lines import Line, open_line
 
 START, STEP, CLOSE = b"r", b"s", b"c"
 
@@ -29,13 +30,14 @@ _PR_SET_PDEATHSIG = 1
 class Host(Protocol):
     """A lane that lives elsewhere."""
 
-    connection: Connection
+    @property
+    def connection(self) -> Line: ...
 
     def release(self) -> str:
         """Let go of it after its connection has ended, or make it end; says how it ended, for reports."""
 
 
-def serve(lane: Lane, connection: Connection) -> None:
+def serve(lane: Lane, connection: Line) -> None:
     """Do what is asked until told to close, or until nobody is left to ask."""
     asked: dict[bytes, Callable[[], None]] = {START: lane.start, STEP: lane.step}
     try:
@@ -58,13 +60,13 @@ def _answer(do: Callable[[], None], check: Callable[[], None]) -> bytes:
 class ThreadHost:
     """A thread that dies with the process, so that a hung environment cannot keep the process alive."""
 
-    def __init__(self, lane: Lane, others: list[Connection]) -> None:  # noqa: ARG002 a thread has no copies to close
-        self.connection, far_end = Pipe()
+    def __init__(self, lane: Lane, others: list[Line]) -> None:  # noqa: ARG002 a thread has no copies to close
+        self.connection, far_end = open_line()
         threading.Thread(target=self._run, args=(lane, far_end), name="penstock-lane", daemon=True).start()
 
     @staticmethod
-    def _run(lane: Lane, connection: Connection) -> None:
-        with connection:  # its end is what the other side waits for
+    def _run(lane: Lane, connection: Line) -> None:
+        with closing(connection):  # its end is what the other side waits for
             serve(lane, connection)
 
     def release(self) -> str:
@@ -75,7 +77,7 @@ class ThreadHost:
 class ProcessHost:
     """A child forked from here, so that nothing has to be pickled; it dies when the thread that forked it dies."""
 
-    def __init__(self, lane: Lane, others: list[Connection]) -> None:
+    def __init__(self, lane: Lane, others: list[Line]) -> None:
         self.connection, far_end = Pipe()
         parent, libc = os.getpid(), _libc()  # loaded before the fork: a child should not import
         sys.stdout.flush()
@@ -104,7 +106,7 @@ def _libc() -> Any:
     return ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
-def _run_child(lane: Lane, connection: Connection, others: list[Connection], parent: int, libc: Any) -> None:
+def _run_child(lane: Lane, connection: Connection, others: list[Line], parent: int, libc: Any) -> None:
     """Never returns: whatever the parent would do next is not this process's to do."""
     status = 1
     try:
