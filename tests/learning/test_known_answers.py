@@ -127,6 +127,10 @@ def test_target(run_training, flow):
     assert np.abs(policy(seen) - Target.best_action(seen)).max() < 0.1
 
 
+LONG_BUT_OVERLAP = ["overlap", *(pytest.param(name, marks=pytest.mark.long) for name in ("sync", "sync-inline", "async"))]
+
+
+@pytest.mark.parametrize("flow", LONG_BUT_OVERLAP, indirect=True)  # which way a batch came about is no matter of its parts
 def test_mixed(run_training, flow):
     """Every part of a composite observation reaches the network, every part of a composite action the environment."""
     wide = {"feature_size": 64, "gamma": 0.0, "log_std_init": -0.5, "learning_rate": 0.004, "ent_coef": 0.002}
