@@ -358,6 +358,8 @@ def test_pinned_runs_train_the_same_segments_whatever_the_workers_and_delays(run
     for seed, num_workers in ((1, 1), (2, 2), (3, 4)):
         done = run("overlap", seed, steps=15 * BATCH, num_workers=num_workers)
         told.append([[(s.slot, s.segment, s.version) for s in m.slots] for _, _, m in done.sent(messages.Train)])
+        trained = {segment for batch in told[-1] for _, segment, _ in batch}
+        assert {m.segment for _, _, m in done.sent(messages.Start)} == trained, "nothing is collected that nobody trains"
     assert told[0] == told[1] == told[2]
     assert len(told[0]) == 15
 
