@@ -2,8 +2,8 @@
 
 torch's own threads share every single product and wait for one another after each: some hundred times a minibatch. Where
 samplers work on the same cores one of them is always held up, and all are as slow as it. Here a thread has a piece of the rows
-to itself, and they meet once a minibatch. (Pong on two cores beside a sampler, float32: 595 steps/s on one thread, 440 with two of
-torch's, 690 with two of these.)
+to itself, and they meet once a minibatch. (Pong on two cores beside a sampler, float32: 595 steps/s on one thread,
+440 with two of torch's, 690 with two of these.)
 """
 
 from __future__ import annotations
