@@ -107,7 +107,9 @@ def test_links_lead_somewhere(page: Path):
             continue  # elsewhere on the net
         name, _, anchor = target.partition("#")
         path = (page.parent / name).resolve() if name else page
-        headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE) if path.is_file() else []
+        headings = (
+            re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE) if path.suffix == ".md" and path.is_file() else []
+        )
         if not path.exists() or (anchor and anchor not in map(slug, headings)):
             broken.append(target)
     assert not broken

@@ -125,3 +125,9 @@ def test_a_slow_inference_server_is_not_taken_for_environments_that_sleep():
     assert "--inference local" in said
     busy_elsewhere = {**waiting, "environment_share": 0.7, "inference_share": 0.2}
     assert sentence(**busy_elsewhere, sampler_cpu=0.9, inference_server=True).startswith("Environments are the bottleneck")
+
+
+def test_a_server_goes_before_the_block_that_is_last_in_its_queue():
+    queue = {"inference_server": True, "slowest_block": 1, "slowest_block_wait": 0.33, "sampler_busy": (0.95, 0.9)}
+    assert sentence(**queue, inference_share=0.9, environment_share=0.1).startswith("The inference server is the bottleneck")
+    assert "block 1 alone" in sentence(**queue, inference_share=0.1, environment_share=0.9)

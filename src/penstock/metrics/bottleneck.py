@@ -121,16 +121,23 @@ def _one_worker(shares: Shares) -> str | None:
     )
 
 
+def _server(shares: Shares) -> str | None:
+    """Before any block is named: where blocks take turns at one server, one of them is always the last."""
+    waiting = shares.inference_server and shares.inference_share > shares.environment_share
+    if not waiting or shares.mean_sampler < SATURATED or shares.mean_sampler < shares.learner_busy:
+        return None
+    return (
+        f"The inference server is the bottleneck (samplers busy {percent(shares.mean_sampler)}, "
+        f"{percent(shares.inference_share)} of it waiting for its answers): "
+        "try larger blocks (more envs.n_envs) or --inference local."
+    )
+
+
 def _samplers(shares: Shares) -> str | None:
     if shares.mean_sampler < SATURATED:
         return None
     busy = f"busy {percent(shares.mean_sampler)}"
     workers = len(shares.sampler_busy)
-    if shares.inference_server and shares.inference_share > shares.environment_share:
-        return (
-            f"The inference server is the bottleneck (samplers {busy}, {percent(shares.inference_share)} of it waiting for its "
-            f"answers): try larger blocks (more envs.n_envs) or --inference local."
-        )
     if shares.sampler_cpu is not None and shares.sampler_cpu < SLEEPING:
         return (
             f"Environments that sleep are the bottleneck (samplers {busy}, computing {percent(shares.sampler_cpu)} of "
@@ -157,6 +164,7 @@ def _nothing(shares: Shares) -> str:
 _RULES: tuple[Callable[[Shares], str | None], ...] = (
     _supervisor,
     _one_process,
+    _server,
     _one_block,
     _turns,
     _learner,
